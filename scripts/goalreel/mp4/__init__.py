@@ -1,1 +1,1 @@
-"""MP4 boxes, read and written: a format library that knows nothing of goalreel."""
+"""Read and write MP4 files (ISO/IEC 14496-12) without ffmpeg."""

@@ -1,10 +1,10 @@
-"""The boxes of an MP4 file that describe it: the movie's header, its tracks' headers, its tags.
+"""Build the descriptive boxes of an MP4 file: movie header, track headers, sample entries, tags.
 
-A box is a list of buffers here, so that large tables are not copied from box to box.
+Each function returns one box as a list of buffers, so that nesting a box does not copy its tables.
 
-Source of the boxes: ISO/IEC 14496-12 (8.2.2 mvhd, 8.3.2 tkhd, 8.3.3 tref, 8.4.2 mdhd, 8.4.3 hdlr,
-8.5.2 sample entries, 12.1.4 pasp, 12.1.5 colr), 14496-15 (5.4.2 avcC), 3GPP TS 26.245
-5.16 (tx3g), QuickTime File Format (text, gmhd, ilst); chpl is Nero's and in no standard.
+Source: ISO/IEC 14496-12 (8.2.2 mvhd, 8.3.2 tkhd, 8.3.3 tref, 8.4.2 mdhd, 8.4.3 hdlr, 8.5.2 sample
+entries, 12.1.4 pasp, 12.1.5 colr), 14496-15 (5.4.2 avcC), 3GPP TS 26.245 (5.16 tx3g), QuickTime
+File Format (text, gmhd, ilst). No standard defines chpl; it comes from Nero's software.
 """
 
 import struct
@@ -13,19 +13,19 @@ from collections.abc import Sequence
 Box = list[bytes | memoryview]
 
 _MATRIX = struct.pack(">9i", 0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
-# Track flags (8.3.2.3): a track that is not enabled waits for the viewer to choose it.
+# Track flags (8.3.2.3). A player shows a disabled track only if the viewer selects it.
 ENABLED, IN_MOVIE = 1, 2
-_NANOSECONDS = 100  # chpl's unit
+_NANOSECONDS = 100  # unit of the times in chpl
 
 
 def box(name: str, *children: Box | bytes) -> Box:
-    """Return a box of the given content, which is below 4 GiB."""
+    """Return a box that holds `children`, below 4 GiB."""
     parts = [p for child in children for p in (child if isinstance(child, list) else [child])]
     return [struct.pack(">I4s", 8 + size(parts), name.encode("latin-1")), *parts]
 
 
 def full_box(name: str, *children: Box | bytes, version: int = 0, flags: int = 0):
-    """Return a box that starts with its version and flags (4.2)."""
+    """Return a box that starts with a version and flags (4.2)."""
     return box(name, struct.pack(">I", version << 24 | flags), *children)
 
 
@@ -35,55 +35,55 @@ def size(parts: Box) -> int:
 
 
 def movie_header(timescale: int, duration: int, next_track: int) -> Box:
-    """Return mvhd. As in all headers, times of creation are 0 and durations take what they need."""
+    """Return mvhd. In all headers creation times are 0; durations take 64 bits only if needed."""
     version, times = _times(timescale, duration)
-    rest = struct.pack(">IH10x", 0x10000, 0x100) + _MATRIX + struct.pack(">24xI", next_track)
-    return full_box("mvhd", times, rest, version=version)
+    fields = struct.pack(">IH10x", 0x10000, 0x100) + _MATRIX + struct.pack(">24xI", next_track)
+    return full_box("mvhd", times, fields, version=version)
 
 
 def track_header(
     track: int, duration: int, flags: int, shown: tuple[int, int] = (0, 0), group: int = 0
 ) -> Box:
-    """Return tkhd; duration: in the movie's timescale; shown: (width, height) in pixels."""
+    """Return tkhd; duration: in the movie timescale; shown: (width, height) in pixels."""
     version = int(duration >> 32 > 0)
     times = struct.pack(">16xI4xQ" if version else ">8xI4xI", track, duration)
-    place = struct.pack(">8xhh4x", 0, group) + _MATRIX
-    extent = struct.pack(">2I", *(pixels << 16 for pixels in shown))
-    return full_box("tkhd", times, place, extent, version=version, flags=flags)
+    position = struct.pack(">8xhh4x", 0, group) + _MATRIX
+    dimensions = struct.pack(">2I", *(pixels << 16 for pixels in shown))
+    return full_box("tkhd", times, position, dimensions, version=version, flags=flags)
 
 
 def media(
     timescale: int, duration: int, language: str, handler: str, name: str, header: Box, table: Box
 ) -> Box:
-    """Return mdia; language: three letters (ISO 639-2/T); header: vmhd or its like; table: stbl."""
+    """Return mdia; language: ISO 639-2/T code; header: vmhd, nmhd or gmhd; table: stbl."""
     version, times = _times(timescale, duration)
     packed = 0
     for letter in language:
         packed = packed << 5 | ord(letter) - 0x60
-    here = full_box("url ", flags=1)
+    same_file = full_box("url ", flags=1)
     return box(
         "mdia",
         full_box("mdhd", times, struct.pack(">H2x", packed), version=version),
         full_box("hdlr", struct.pack(">4x4s12x", handler.encode()), name.encode() + b"\0"),
-        box("minf", header, box("dinf", full_box("dref", struct.pack(">I", 1), here)), table),
+        box("minf", header, box("dinf", full_box("dref", struct.pack(">I", 1), same_file)), table),
     )
 
 
 def _times(timescale: int, duration: int) -> tuple[int, bytes]:
-    """Return the version of mvhd or mdhd, and its times."""
+    """Return the version and the time fields of mvhd or mdhd."""
     if duration >> 32:
         return 1, struct.pack(">16xIQ", timescale, duration)
     return 0, struct.pack(">8xII", timescale, duration)
 
 
-# How tracks of videos, of subtitles and of QuickTime's texts, drawn with no mixing, begin.
+# Media headers of video, subtitle and QuickTime text tracks.
 VIDEO_HEADER, SUBTITLE_HEADER = full_box("vmhd", bytes(8), flags=1), full_box("nmhd")
 _GMIN = full_box("gmin", struct.pack(">4H4x", 0x40, 0x8000, 0x8000, 0x8000))
 CHAPTER_HEADER = box("gmhd", _GMIN, box("text", _MATRIX))
 
 
 def video_entry(configuration: bytes, pixels: tuple[int, int]) -> Box:
-    """Return stsd of a video: avc1 with its avcC, BT.709 in limited range."""
+    """Return stsd of a video track: avc1 with avcC, BT.709 in limited range."""
     fixed = struct.pack(">6xH16x2H2I4xH32xHh", 1, *pixels, 72 << 16, 72 << 16, 1, 24, -1)
     return _description(
         box(
@@ -97,17 +97,19 @@ def video_entry(configuration: bytes, pixels: tuple[int, int]) -> Box:
 
 
 def text_entry(name: str, opaque: bool) -> Box:
-    """Return stsd of a text track: tx3g, or QuickTime's text, whose chapters nobody draws.
+    """Return stsd of a text track.
 
-    opaque: white letters of 16 pixels on black, below; otherwise nothing to be seen.
+    Args:
+        name: tx3g for subtitles, text for QuickTime chapters.
+        opaque: draw white letters of 16 pixels on black at the bottom; otherwise invisible.
     """
-    below = struct.pack(">Ibb4B8x", 0, 1, -1, 0, 0, 0, 255)
-    unseen = struct.pack(">Ibb4B8x", 1, 0, 0, 0, 0, 0, 0)
+    visible = struct.pack(">Ibb4B8x", 0, 1, -1, 0, 0, 0, 255)
+    invisible = struct.pack(">Ibb4B8x", 1, 0, 0, 0, 0, 0, 0)
     style = struct.pack(">2x2xHBBI", 1, 0, 16 * opaque, 0xFFFFFFFF * opaque)
     font = b"Arial" if opaque else b""
     fonts = box("ftab", struct.pack(">HHB", 1, 1, len(font)) + font)
     return _description(
-        box(name, struct.pack(">6xH", 1), below if opaque else unseen, style, fonts)
+        box(name, struct.pack(">6xH", 1), visible if opaque else invisible, style, fonts)
     )
 
 
@@ -116,19 +118,19 @@ def _description(entry: Box) -> Box:
 
 
 def user_data(title: str, comment: str, chapters: Sequence[tuple[int, str]], timescale: int) -> Box:
-    """Return udta: the tags and, if there are any, chapters (start in ticks, title)."""
+    """Return udta with the tags and, if any, the chapters as (start in ticks, title)."""
     tags = [_tag(name, text) for name, text in (("©nam", title), ("©cmt", comment)) if text]
     handler = full_box("hdlr", struct.pack(">4x4s4s9x", b"mdir", b"appl"))
     meta = full_box("meta", handler, box("ilst", *tags))
     if not chapters:
         return box("udta", meta)
-    listed = b""
+    entries = b""
     for start, name in chapters:
         text = utf8(name, 255)
         time = start * (10**9 // _NANOSECONDS) // timescale
-        listed += struct.pack(">QB", time, len(text)) + text
+        entries += struct.pack(">QB", time, len(text)) + text
     return box(
-        "udta", meta, full_box("chpl", struct.pack(">IB", 0, len(chapters)), listed, version=1)
+        "udta", meta, full_box("chpl", struct.pack(">IB", 0, len(chapters)), entries, version=1)
     )
 
 
@@ -137,5 +139,5 @@ def _tag(name: str, text: str) -> Box:
 
 
 def utf8(text: str, most: int) -> bytes:
-    """Return the text's UTF-8, no more than `most` bytes of it and no letter cut in two."""
+    """Return the text in UTF-8, cut to at most `most` bytes between characters."""
     return text.encode()[:most].decode(errors="ignore").encode()

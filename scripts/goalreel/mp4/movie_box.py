@@ -1,10 +1,9 @@
-"""The index of an MP4 file with one video track, for media that start at any byte of the file.
+"""Lay out the samples of an MP4 file and build its moov box.
 
-A film of episodes has a subtitle track and a chapter track (QuickTime's, which has no limit of
-chapters) with one sample per episode: its text.
+A film of episodes has three tracks: video, subtitles and QuickTime chapters, which are not limited
+in number. The subtitle and chapter tracks have one text sample per episode.
 
-Source of the sample tables: ISO/IEC 14496-12, 8.6.1 (stts, stss), 8.7.3 to 8.7.5 (stsz, stsc, stco,
-co64).
+Source: ISO/IEC 14496-12, 8.6.1 (stts, stss), 8.7.3 to 8.7.5 (stsz, stsc, stco, co64).
 """
 
 import itertools
@@ -20,38 +19,38 @@ from goalreel.mp4.box_writer import Box, box, full_box
 from goalreel.mp4.reader import TICKS
 
 _VIDEO, _SUBTITLES, _CHAPTERS = 1, 2, 3  # track numbers
-_CHUNK = 1 << 20  # bytes after which a chunk ends: players read and interleave by chunks
-_UTF8 = bytes([0, 0, 0, 12]) + b"encd" + bytes([0, 0, 1, 0])  # QuickTime: this text is UTF-8
+_CHUNK = 1 << 20  # a chunk ends after this many bytes; players read and interleave chunks
+_UTF8 = bytes([0, 0, 0, 12]) + b"encd" + bytes([0, 0, 1, 0])  # QuickTime text encoding: UTF-8
 
 
 @dataclass(frozen=True)
 class VideoTrack:
-    """A video's samples."""
+    """The samples of a video track."""
 
-    configuration: bytes  # the content of its avcC box
+    configuration: bytes  # content of the avcC box
     size: tuple[int, int]  # (width, height) in pixels
     fps: int | Fraction
-    sizes: np.ndarray  # (samples,) integers, bytes of each sample, 1 or more
-    keyframes: Sequence[int]  # numbers of the sync samples, ascending from 0
+    sizes: np.ndarray  # (samples,) integers, bytes of each sample, at least 1
+    keyframes: Sequence[int]  # ascending indices of the sync samples, the first is 0
 
 
 class Chapter(NamedTuple):
-    """A filmed episode; its chapter follows the one before."""
+    """A filmed episode; chapters follow each other without gaps."""
 
-    frames: int  # its title card's included
+    frames: int  # title card included
     title: str
 
 
 class Movie:
-    """The moov box, and how the media behind it are laid out.
+    """The moov box and the layout of the media after it.
 
-    The media are `titles`, the chapters' samples, and then the video's `stored` bytes with
-    `subtitles`, each before its byte in `cuts`: the first of its episode, so that whoever loads the
-    film from one end to the other has it in time.
+    The media are the chapter samples (`titles`), then `stored` bytes of video. Each of `subtitles`
+    stands before the video byte in `cuts` that begins its episode, so that a player that streams
+    the film has it in time.
     """
 
     def __init__(self, video: VideoTrack, title: str, comment: str, chapters: Iterable[Chapter]):
-        """Lay out all samples; there are no chapters, or they cover all frames."""
+        """Lay out all samples. The chapters cover all frames, or there are none."""
         rate = Fraction(video.fps)
         self._video, self._tags = video, (title, comment)
         self._timescale, self._tick = TICKS * rate.numerator, TICKS * rate.denominator
@@ -61,7 +60,7 @@ class Movie:
             self.subtitles.append(len(name).to_bytes(2, "big") + name)
             lengths.append(chapter.frames)
         ends = np.cumsum(lengths, dtype=np.int64)
-        assert not lengths or ends[-1] == len(video.sizes), "the chapters are of other frames"
+        assert not lengths or ends[-1] == len(video.sizes), "chapters do not cover the frames"
         self._lengths, self._firsts = np.array(lengths, np.int64), ends - lengths
         self._chunks = _chunks(video.sizes, self._firsts if lengths else np.zeros(1, np.int64))
         sizes = _bytes_of_runs(video.sizes, self._chunks)
@@ -70,21 +69,23 @@ class Movie:
         self._text_sizes = np.array([*map(len, self.subtitles)], np.int64)
         texts = np.append(0, np.cumsum(self._text_sizes))
         front = int(texts[-1]) + len(lengths) * len(_UTF8)
-        self._lines = front + self.cuts + texts[:-1]
-        self._places = front + starts + texts[np.searchsorted(self.cuts, starts, "right")]
+        self._subtitle_offsets = front + self.cuts + texts[:-1]
+        self._video_offsets = front + starts + texts[np.searchsorted(self.cuts, starts, "right")]
         self.media_bytes = front + int(texts[-1]) + self.stored
 
     def titles(self) -> Iterator[bytes]:
-        """Yield the chapters' samples."""
+        """Yield the samples of the chapter track."""
         return (text + _UTF8 for text in self.subtitles)
 
     def box(self, base: int, wide: bool) -> Box:
-        """Return moov for media whose first byte is at `base`.
+        """Return moov; its length does not depend on `base`.
 
-        wide: places take 64 bits. Its length is the same for every base.
+        Args:
+            base: file offset of the first media byte.
+            wide: use 64-bit chunk offsets.
         """
         texts = [self._subtitles(base, wide), self._titles(base, wide)] if self.subtitles else []
-        # A list counts to 255; players that prefer it to the track would know of no chapter beyond.
+        # chpl holds 255 chapters; players that prefer it to the track would miss the others.
         named = self.subtitles if len(self.subtitles) <= 255 else ()
         names = (text[2:].decode() for text in named)
         listed = list(zip((self._firsts * self._tick).tolist(), names, strict=False))
@@ -104,14 +105,14 @@ class Movie:
         video, frames = self._video, len(self._video.sizes)
         keyframes = np.asarray(video.keyframes, np.int64) + 1
         counts = np.diff(self._chunks, append=frames)
-        new = np.flatnonzero(np.diff(counts, prepend=0))  # stored where they change
+        new = np.flatnonzero(np.diff(counts, prepend=0))  # stsc lists only changes
         samples = box(
             "stbl",
             boxes.video_entry(video.configuration, video.size),
             _table("stts", [frames], [self._tick]),
             _table("stss", keyframes) if len(keyframes) < frames else [],
             _table("stsc", new + 1, counts[new], np.ones_like(new)),
-            _chunk_places(self._places + base, wide),
+            _chunk_offsets(self._video_offsets + base, wide),
             _sample_sizes(video.sizes),
         )
         shown = boxes.ENABLED | boxes.IN_MOVIE
@@ -121,30 +122,30 @@ class Movie:
         return self._track(header, chapters, *kind, samples)
 
     def _subtitles(self, base: int, wide: bool) -> Box:
-        chunks = _table("stsc", [1], [1], [1]), _chunk_places(self._lines + base, wide)
+        chunks = _table("stsc", [1], [1], [1]), _chunk_offsets(self._subtitle_offsets + base, wide)
         samples = self._texts(boxes.text_entry("tx3g", True), *chunks, self._text_sizes)
         header = boxes.track_header(_SUBTITLES, self._duration, boxes.IN_MOVIE, group=1)
         return self._track(header, [], "eng", "sbtl", "Episodes", boxes.SUBTITLE_HEADER, samples)
 
     def _titles(self, base: int, wide: bool) -> Box:
-        one = _table("stsc", [1], [len(self.subtitles)], [1]), _chunk_places([base], wide)
+        one = _table("stsc", [1], [len(self.subtitles)], [1]), _chunk_offsets([base], wide)
         samples = self._texts(boxes.text_entry("text", False), *one, self._text_sizes + len(_UTF8))
         header = boxes.track_header(_CHAPTERS, self._duration, boxes.IN_MOVIE)
         return self._track(header, [], "eng", "text", "Chapters", boxes.CHAPTER_HEADER, samples)
 
-    def _texts(self, description: Box, chunks: Box, places: Box, sizes: np.ndarray) -> Box:
+    def _texts(self, description: Box, chunks: Box, offsets: Box, sizes: np.ndarray) -> Box:
         times = _table("stts", np.ones_like(self._lengths), self._lengths * self._tick)
-        return box("stbl", description, times, chunks, places, _sample_sizes(sizes))
+        return box("stbl", description, times, chunks, offsets, _sample_sizes(sizes))
 
     def _track(self, header: Box, chapters: Box, *kind) -> Box:
-        # No edit list: all play once from their start, which is what its absence says (8.6.5). With
-        # one, ffmpeg and all that is built on it would hold every sample's place twice.
+        # No edit list: without one a track plays once from its start (8.6.5), and ffmpeg keeps the
+        # offset of each sample only once.
         media = boxes.media(self._timescale, self._duration, *kind)
         return box("trak", header, chapters, media)
 
 
 def _chunks(sizes: np.ndarray, firsts: np.ndarray) -> np.ndarray:
-    """Return the samples that chunks begin with: `firsts`, and one past each limit of bytes."""
+    """Return the first sample of each chunk: `firsts`, and one after every _CHUNK bytes."""
     starts, bounds = [firsts], [*firsts.tolist(), len(sizes)]
     for run in np.flatnonzero(_bytes_of_runs(sizes, firsts) > _CHUNK).tolist():
         inside = sizes[bounds[run] : bounds[run + 1]].astype(np.int64)
@@ -155,23 +156,23 @@ def _chunks(sizes: np.ndarray, firsts: np.ndarray) -> np.ndarray:
 
 def _bytes_of_runs(sizes: np.ndarray, firsts: np.ndarray) -> np.ndarray:
     """Return the bytes of the samples from each of `firsts` to the next, (runs,) int64."""
-    bounds = itertools.pairwise([*firsts.tolist(), len(sizes)])  # `reduceat` would copy all sizes
+    bounds = itertools.pairwise([*firsts.tolist(), len(sizes)])  # reduceat would copy all sizes
     return np.array([sizes[first:end].sum() for first, end in bounds], np.int64)
 
 
 def _table(name: str, *columns: Sequence[int] | np.ndarray, kind: str = ">u4") -> Box:
-    """Return a full box of a count and as many rows."""
+    """Return a full box that holds a row count and the rows."""
     entries = np.stack(columns, axis=1).astype(kind)
     return full_box(name, len(entries).to_bytes(4, "big"), entries.tobytes())
 
 
-def _chunk_places(places: Sequence[int] | np.ndarray, wide: bool) -> Box:
-    """Return stco or, if wide, co64: each chunk's first byte in the file."""
-    return _table("co64", places, kind=">u8") if wide else _table("stco", places)
+def _chunk_offsets(offsets: Sequence[int] | np.ndarray, wide: bool) -> Box:
+    """Return stco or, if wide, co64: the file offset of each chunk."""
+    return _table("co64", offsets, kind=">u8") if wide else _table("stco", offsets)
 
 
 def _sample_sizes(sizes: np.ndarray) -> Box:
-    """Return stsz: one size if all are the same, or a table."""
+    """Return stsz: one size if all samples have it, else a table."""
     count = len(sizes).to_bytes(4, "big")
     if (sizes == sizes[0]).all():
         return full_box("stsz", int(sizes[0]).to_bytes(4, "big"), count)

@@ -1,7 +1,7 @@
-"""What an MP4 file's index says of its video track, so that a file can be checked without decoding.
+"""Read the index of an MP4 file's video track, to check or copy a file without decoding it.
 
-Source of the boxes: ISO/IEC 14496-12 (stsd, mdhd, hdlr, stts, stss, stsz, stsc, stco, co64),
-14496-15 (avcC). Imported while the Snakefile is parsed, so without NumPy.
+Source: ISO/IEC 14496-12 (stsd, mdhd, hdlr, stts, stss, stsz, stsc, stco, co64), 14496-15 (avcC).
+The Snakefile imports this module, so NumPy is imported only in the functions that need it.
 """
 
 import contextlib
@@ -17,9 +17,9 @@ from goalreel.files.damage import reporting_damage
 if TYPE_CHECKING:
     import numpy as np
 
-# Ticks of the videos' timebase per frame: any number, but the same in segments and film.
+# Timescale units per frame; segments and film must have the same number.
 TICKS = 512
-# Of a file: its index stays below the 4 GiB of a box.
+# Maximum frames of a film: its index must stay below 4 GiB, the limit of a box.
 MOST_FRAMES = 1 << 27
 _CONTAINERS = {b"mdia", b"minf", b"stbl", b"meta", b"ilst", b"\xa9cmt"}
 
@@ -28,15 +28,15 @@ _CONTAINERS = {b"mdia", b"minf", b"stbl", b"meta", b"ilst", b"\xa9cmt"}
 class VideoIndex:
     """The video track of an MP4 file."""
 
-    timescale: int  # units a second
-    durations: tuple[int, ...]  # the distinct durations of samples, in units
-    configuration: bytes  # the avcC box of its sample description
-    size: tuple[int, int]  # (width, height) in pixels, as the sample entry has it
-    comment: str  # the file's, or ""
-    keyframes: Sequence[int]  # 0-based numbers of the sync samples
+    timescale: int  # units per second
+    durations: tuple[int, ...]  # distinct sample durations, in units
+    configuration: bytes  # content of the avcC box
+    size: tuple[int, int]  # (width, height) in pixels, from the sample entry
+    comment: str  # comment tag of the file, "" if absent
+    keyframes: Sequence[int]  # 0-based indices of the sync samples
     sizes: "np.ndarray"  # (frames,) uint32, bytes of each sample
-    chunk_places: "np.ndarray"  # (chunks,) int64, the file's byte that each chunk starts at
-    chunk_samples: "np.ndarray"  # (chunks,) int64, the number of samples in each
+    chunk_offsets: "np.ndarray"  # (chunks,) int64, file offset of each chunk
+    chunk_samples: "np.ndarray"  # (chunks,) int64, samples in each chunk
 
     @property
     def frames(self) -> int:
@@ -44,9 +44,9 @@ class VideoIndex:
         return len(self.sizes)
 
     def runs(self) -> list[tuple[int, int]]:
-        """Return the (start, length) of all stretches of the file that hold the samples in turn."""
+        """Return the (start, length) of the file ranges that hold the samples, in order."""
         runs, first = [], 0
-        chunks = zip(self.chunk_places.tolist(), self.chunk_samples.tolist(), strict=True)
+        chunks = zip(self.chunk_offsets.tolist(), self.chunk_samples.tolist(), strict=True)
         for start, samples in chunks:
             length = int(self.sizes[first : first + samples].sum(dtype=int))
             first += samples
@@ -58,13 +58,13 @@ class VideoIndex:
 
 
 def read_index(path: str | os.PathLike) -> VideoIndex:
-    """Read an MP4 file's index.
+    """Read the index of an MP4 file.
 
-    What it says is not held against the rest of the file: its checksum tells of damage.
+    The media are not compared with the index; the checksum trailer detects damage there.
 
     Raises:
         GoalreelError: the file is missing.
-        UnusableFileError: it is not whole.
+        UnusableFileError: the index is damaged.
     """
     import numpy as np
 
@@ -73,12 +73,12 @@ def read_index(path: str | os.PathLike) -> VideoIndex:
         (media,) = [t[b"mdia"] for t in tracks if t[b"mdia"][b"hdlr"][8:12] == b"vide"]
         table = media[b"minf"][b"stbl"]
         ((_, entry),) = _boxes_in(table[b"stsd"][8:])
-        same, frames = struct.unpack_from(">2I", table[b"stsz"], 4)
-        sizes = np.broadcast_to(np.uint32(same), frames)  # which takes no memory
-        if not same:
+        common_size, frames = struct.unpack_from(">2I", table[b"stsz"], 4)
+        sizes = np.broadcast_to(np.uint32(common_size), frames)  # takes no memory
+        if not common_size:
             sizes = _entries(table[b"stsz"][4:])[:, 0].astype(np.uint32)
         wide = b"co64" in table
-        places = _entries(table[b"co64"], ">i8") if wide else _entries(table[b"stco"])
+        offsets = _entries(table[b"co64"], ">i8") if wide else _entries(table[b"stco"])
         first, samples, _ = _entries(table[b"stsc"], columns=3).T.astype(np.int64)
         keyframes = range(frames)
         if b"stss" in table:
@@ -91,52 +91,52 @@ def read_index(path: str | os.PathLike) -> VideoIndex:
             _comment(movie),
             keyframes,
             sizes,
-            places[:, 0].astype(np.int64),
-            np.repeat(samples, np.diff(first, append=len(places) + 1)),
+            offsets[:, 0].astype(np.int64),
+            np.repeat(samples, np.diff(first, append=len(offsets) + 1)),
         )
 
 
 def read_comment(path: str | os.PathLike) -> str:
-    """Return what an MP4 file keeps about its making, or "". Raises as read_index."""
+    """Return the comment of an MP4 file, "" if it has none. Raises as `read_index` does."""
     with _opened_movie(path) as movie:
         return _comment(movie)
 
 
 @contextlib.contextmanager
 def _opened_movie(path: str | os.PathLike) -> Iterator[list[tuple[bytes, memoryview]]]:
-    """Yield the boxes of the moov box; what is wrong with it is raised as the file's error."""
-    damage = "it is truncated or corrupt: not a whole MP4 file"
+    """Yield the children of moov; errors in the block are reported as damage to the file."""
+    damage = "it is truncated or corrupt: not a complete MP4 file"
     with reporting_damage(path, damage), Path(path).open("rb") as stream:
-        place, end, movie = 0, os.fstat(stream.fileno()).st_size, None
-        while place < end:
-            stream.seek(place)
+        position, end, movie = 0, os.fstat(stream.fileno()).st_size, None
+        while position < end:
+            stream.seek(position)
             length, name, large = struct.unpack(">I4sQ", stream.read(16).ljust(16))
-            length = {0: end - place, 1: large}.get(length, length)  # 4.2
-            if length < 8 or place + length > end:
-                raise ValueError(f"box {name!r} reaches beyond the end of the file")
+            length = {0: end - position, 1: large}.get(length, length)  # 4.2
+            if length < 8 or position + length > end:
+                raise ValueError(f"box {name!r} extends beyond the end of the file")
             if name == b"moov":
-                stream.seek(place + 8)
+                stream.seek(position + 8)
                 movie = stream.read(length - 8)
-            place += length
+            position += length
         yield list(_boxes_in(memoryview(movie)))
 
 
 def _boxes_in(data: memoryview) -> Iterator[tuple[bytes, memoryview]]:
-    """Yield the name and the content of each box. Raises ValueError, struct.error."""
-    place = 0
-    while place < len(data):
-        length, name = struct.unpack_from(">I4s", data, place)
-        if length < 8 or place + length > len(data):
-            raise ValueError(f"box {name!r} reaches beyond the end of what holds it")
-        yield name, data[place + 8 : place + length]
-        place += length
+    """Yield the name and content of each box. Raises ValueError, struct.error."""
+    position = 0
+    while position < len(data):
+        length, name = struct.unpack_from(">I4s", data, position)
+        if length < 8 or position + length > len(data):
+            raise ValueError(f"box {name!r} extends beyond the end of its parent")
+        yield name, data[position + 8 : position + length]
+        position += length
 
 
 def _tree_of(data: memoryview) -> dict[bytes, memoryview | dict]:
-    """Return the boxes of a track or of udta, by name, containers opened."""
+    """Return the boxes of a track or of udta by name, nested for containers."""
     tree: dict[bytes, memoryview | dict] = {}
     for name, content in _boxes_in(data):
-        content = content[4:] if name == b"meta" else content  # a full box that holds boxes
+        content = content[4:] if name == b"meta" else content  # a full box with children
         tree[name] = _tree_of(content) if name in _CONTAINERS else content
     return tree
 
@@ -148,7 +148,7 @@ def _comment(movie: list[tuple[bytes, memoryview]]) -> str:
 
 
 def _entries(box: memoryview, kind: str = ">u4", columns: int = 1) -> "np.ndarray":
-    """Return the entries of a full box, (entries, columns): after version, flags and a count."""
+    """Return the (entries, columns) table of a full box, which follows version, flags and count."""
     import numpy as np
 
     (count,) = struct.unpack_from(">I", box, 4)

@@ -1,7 +1,7 @@
-"""Writing MP4 files: the index, then the media, whose samples are all known before.
+"""Write an MP4 file: first the index, then the media.
 
-Since the index is first, a browser plays the film while it loads; since sizes are known, the media
-are written once.
+A browser can play such a file while it loads. All sample sizes must be known beforehand, so that
+the media are written only once.
 """
 
 import os
@@ -29,11 +29,11 @@ def write_mp4(
 
     Args:
         path: the file.
-        video: its video.
-        payload: buffers of bytes, all samples one after another.
-        title: the file's, "" for none.
-        comment: the file's, "" for none.
-        chapters: one after another, from the first frame to the last; each is a subtitle too.
+        video: the video track.
+        payload: buffers that hold all samples in order.
+        title: the title tag, "" for none.
+        comment: the comment tag, "" for none.
+        chapters: the chapters in order, which cover all frames. Each is also a subtitle.
 
     Raises:
         GoalreelError: the film is too long.
@@ -41,26 +41,26 @@ def write_mp4(
     """
     if len(video.sizes) > MOST_FRAMES:
         raise GoalreelError(
-            f"one film holds up to {MOST_FRAMES:,} frames, and this one has {len(video.sizes):,}. "
-            f"Make several films: set reaches, seed and results of each"
+            f"A film holds up to {MOST_FRAMES:,} frames, but this one has {len(video.sizes):,}. "
+            f"Split it into several runs, each with its own seed and results."
         )
     movie = Movie(video, title, comment, chapters)
     head = boxes.box("ftyp", b"isom", (512).to_bytes(4, "big"), b"isomiso2avc1mp41")
     media = _media_header(movie.media_bytes)
-    front = boxes.size(head) + len(media)
-    wide = front + movie.media_bytes + boxes.size(movie.box(0, wide=True)) >> 32 > 0
-    base = front + boxes.size(movie.box(0, wide))
+    header_bytes = boxes.size(head) + len(media)
+    wide = header_bytes + movie.media_bytes + boxes.size(movie.box(0, wide=True)) >> 32 > 0
+    first_byte = header_bytes + boxes.size(movie.box(0, wide))
     with Path(path).open("wb", buffering=_BLOCK) as stream:
-        stream.writelines([*head, *movie.box(base, wide), media])
+        stream.writelines([*head, *movie.box(first_byte, wide), media])
         stream.writelines(movie.titles())
         _write_media(stream, payload, movie)
     append_trailer(path)
 
 
 def read_runs(path: Path, runs: Iterable[tuple[int, int]]) -> Iterator[memoryview]:
-    """Yield stretches of a file, (start, length) each, by blocks that are good until the next.
+    """Yield the bytes of file ranges, (start, length) each, in blocks of one reused buffer.
 
-    Raises UnusableFileError if the file ends before.
+    Raises UnusableFileError if the file is too short.
     """
     buffer = memoryview(bytearray(_BLOCK))
     with path.open("rb", buffering=0) as source:
@@ -75,21 +75,21 @@ def read_runs(path: Path, runs: Iterable[tuple[int, int]]) -> Iterator[memoryvie
 
 
 def _media_header(content: int) -> bytes:
-    """Return the head of mdat, with a largesize where the box needs one (4.2)."""
+    """Return the header of mdat, with a largesize if the box needs it (4.2)."""
     if content + 8 >> 32:
         return (1).to_bytes(4, "big") + b"mdat" + (content + 16).to_bytes(8, "big")
     return (content + 8).to_bytes(4, "big") + b"mdat"
 
 
 def _write_media(stream, payload: Iterable, movie: Movie) -> None:
-    """Write the payload with the subtitles in their places."""
+    """Write the payload and insert each subtitle at its cut."""
     texts, cuts = iter(movie.subtitles), iter(movie.cuts.tolist())
-    place, cut = 0, next(cuts, -1)
+    written, cut = 0, next(cuts, -1)
     for block in map(memoryview, payload):
-        while place <= cut < place + len(block):
-            stream.write(block[: cut - place])
+        while written <= cut < written + len(block):
+            stream.write(block[: cut - written])
             stream.write(next(texts))
-            block, place, cut = block[cut - place :], cut, next(cuts, -1)
+            block, written, cut = block[cut - written :], cut, next(cuts, -1)
         stream.write(block)
-        place += len(block)
-    assert place == movie.stored, f"the frames take {movie.stored} bytes, but {place} came"
+        written += len(block)
+    assert written == movie.stored, f"expected {movie.stored} bytes of samples, got {written}"

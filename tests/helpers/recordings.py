@@ -21,7 +21,7 @@ from project import REPOSITORY
 BROKEN = [
     ("cat > /dev/null; echo 'No space left on device' >&2; exit 1", "No space left on device"),
     ("kill -9 $$", "killed by SIGKILL"),
-    ("exit 0", "not a whole MP4|without an error|frames"),
+    ("exit 0", "not a complete MP4|without an error|frames"),
 ]
 
 

@@ -1,1 +1,1 @@
-"""How a file is written whole, with a checksum, and the same every time."""
+"""Write files atomically and reproducibly, with a checksum, and read them back."""

@@ -1,4 +1,4 @@
-"""Files and folders appear whole or not at all: written beside their place, then moved there."""
+"""Write files and folders atomically: next to their destination first, then moved into place."""
 
 import contextlib
 import errno
@@ -19,21 +19,22 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
     """Yield a temporary path of the same name; move it to `path` on success, remove it on failure.
 
-    It is in a folder beside `path`, where the block may make further files. That is removed at the
-    end, and so is what an earlier writer of the same path left when it was killed. Raises what the
-    block raises, and OSError where the folder cannot be written; one for want of space names
-    `path`.
+    The path lies in a temporary folder next to `path`, in which the block may create other files.
+    The folder is removed at the end, and so are folders that killed writers of `path` left behind.
+
+    Raises:
+        OSError: the folder cannot be written. If the disk is full, the error names `path`.
     """
     path = Path(path)
     try:
-        with _folder_beside(path) as folder:
+        with _temporary_folder(path) as folder:
             temporary = folder / path.name
-            temporary.touch()  # not by mkstemp: results are no private files
+            temporary.touch()  # mkstemp would make the file private
             yield temporary
-            _flush(temporary)  # a power cut must not leave the new name on an empty file
+            _flush(temporary)  # after a power failure `path` must not be empty
             os.replace(temporary, path)
     except OSError as error:
-        if error.errno in _FULL:  # a write's error names no file, a copy's the temporary one
+        if error.errno in _FULL:  # the error names no file, or the temporary one
             raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
         raise
 
@@ -42,10 +43,10 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
 def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
     """Yield a temporary folder of the same name; move it to `path` on success, as `replacing` does.
 
-    An existing folder is removed first: no system call swaps two.
+    An existing folder is removed first, as no portable call swaps two folders.
     """
     path = Path(path)
-    with _folder_beside(path) as folder:
+    with _temporary_folder(path) as folder:
         temporary = folder / path.name
         temporary.mkdir()
         yield temporary
@@ -55,21 +56,22 @@ def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _folder_beside(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside `path`; remove it at the end, and those of dead writers.
+def _temporary_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder next to `path`; remove it at the end, and those of dead writers.
 
-    A writer on another machine is taken to live for a day.
+    A writer on another machine counts as dead after a day.
     """
-    start, host = f".{path.name}.goalreel-", socket.gethostname()
+    prefix, host = f".{path.name}.goalreel-", socket.gethostname()
     path.parent.mkdir(parents=True, exist_ok=True)
     for entry in os.scandir(path.parent):
-        if not entry.name.startswith(start):
+        if not entry.name.startswith(prefix):
             continue
-        own = re.fullmatch(rf"{re.escape(host)}-(\d+)-\w+", entry.name.removeprefix(start))
-        with contextlib.suppress(FileNotFoundError):  # its writer has ended in the meantime
-            if not _is_alive(int(own[1])) if own else time.time() - entry.stat().st_mtime > _DAY:
+        local = re.fullmatch(rf"{re.escape(host)}-(\d+)-\w+", entry.name.removeprefix(prefix))
+        with contextlib.suppress(FileNotFoundError):  # removed by its writer meanwhile
+            age = time.time() - entry.stat().st_mtime
+            if not _is_alive(int(local[1])) if local else age > _DAY:
                 shutil.rmtree(entry.path, ignore_errors=True)
-    folder = path.with_name(f"{start}{host}-{os.getpid()}-{secrets.token_hex(4)}")
+    folder = path.with_name(f"{prefix}{host}-{os.getpid()}-{secrets.token_hex(4)}")
     folder.mkdir()
     try:
         yield folder
@@ -88,24 +90,24 @@ def _is_alive(process: int) -> bool:
 
 
 def _flush(path: Path) -> None:
-    """Have a file's content on the disk."""
+    """Force the content of a file to disk."""
     with path.open("rb") as stream:
         os.fsync(stream.fileno())
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
-    """Write a whole text as UTF-8, its line breaks as they are."""
+    """Write a text file in UTF-8 atomically, with line breaks unchanged."""
     with replacing(path) as temporary:
         temporary.write_bytes(text.encode())
 
 
-def place(source: Path, target: Path) -> None:
-    """Put a file of the run into a folder: as a hard link where that can be, else as a copy.
+def link_or_copy(source: Path, target: Path) -> None:
+    """Put a file of the run at `target`: a hard link if possible, else a copy.
 
-    A link takes no room, and stays the file that it was: goalreel replaces its results and never
-    writes into one.
+    A link takes no space and keeps its content, because goalreel replaces results and never
+    modifies them in place.
     """
     try:
         os.link(source.resolve(), target)
-    except OSError:  # another file system, or one without links
+    except OSError:  # different file system, or no support for links
         shutil.copyfile(source, target)

@@ -1,8 +1,8 @@
-"""Checksum trailers: each .npz and .mp4 file that a stage writes ends with a sha256 of its bytes.
+"""Write and check the checksum trailer, a SHA-256 at the end of each .npz and .mp4 result.
 
-A zip's own checksums leave out its directory, and MP4 has none. In an .npz the trailer is the
-archive's comment, in an MP4 file a `free` box (ISO/IEC 14496-12, 8.1.2): other readers pass over
-both.
+The checksums of a zip file do not cover its directory, and MP4 has none. In an .npz file the
+trailer is the archive comment, in an MP4 file a `free` box (ISO/IEC 14496-12, 8.1.2). Other
+programs ignore both.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ _BLOCK = 1 << 20
 
 
 def write_trailer(path: str | os.PathLike) -> None:
-    """Write the trailer over a file's last LENGTH bytes, which its writer left free for it."""
+    """Write the trailer over the last LENGTH bytes of a file, which its writer reserved."""
     with Path(path).open("r+b") as stream:
         body = stream.seek(0, os.SEEK_END) - LENGTH
         trailer = _MARK + _sha256(stream, body)
@@ -27,16 +27,18 @@ def write_trailer(path: str | os.PathLike) -> None:
 
 
 def append_trailer(path: str | os.PathLike) -> None:
-    """Append the trailer to a complete MP4 file, in a box of its own."""
+    """Append the trailer, in a `free` box, to a complete MP4 file."""
     with Path(path).open("ab") as stream:
         stream.write(_BOX + bytes(LENGTH))
     write_trailer(path)
 
 
 def check_trailer(path: str | os.PathLike) -> None:
-    """Raise UnusableFileError, naming the file, unless its every byte is as it was written.
+    """Check that a file has not changed since it was written.
 
-    Raises GoalreelError if it cannot be read.
+    Raises:
+        GoalreelError: the file cannot be read.
+        UnusableFileError: the trailer is missing, or its SHA-256 does not match.
     """
     with reporting_damage(path), Path(path).open("rb") as stream:
         body = max(stream.seek(0, os.SEEK_END) - LENGTH, 0)
@@ -45,11 +47,11 @@ def check_trailer(path: str | os.PathLike) -> None:
         if not trailer.startswith(_MARK):
             raise ValueError("the checksum at its end is missing")
         if trailer != _MARK + _sha256(stream, body):
-            raise ValueError("its sha256 differs from that at its end")
+            raise ValueError("checksum mismatch")
 
 
 def _sha256(stream, length: int) -> bytes:
-    """Return the hexadecimal sha256 of a stream's first bytes."""
+    """Return the hexadecimal SHA-256 of the first `length` bytes of a stream."""
     stream.seek(0)
     digest = hashlib.sha256()
     while length > 0 and (block := stream.read(min(length, _BLOCK))):

@@ -1,4 +1,4 @@
-"""One answer to a file that cannot be read: which it is, and what is wrong with it."""
+"""Turn the errors of reading a file into a message that names the file and the problem."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from tokenize import TokenError
 
 from goalreel.errors import GoalreelError, UnusableFileError, is_system_error
 
-# What readers of zip, zlib, NumPy's headers, MP4 boxes, JSON and XML raise at damaged content.
+# Exceptions that the readers of zip, zlib, NumPy headers, MP4, JSON and XML raise for damage.
 BROKEN = (
     *(zipfile.BadZipFile, zlib.error, struct.error, NotImplementedError, RuntimeError, EOFError),
     *(ValueError, TypeError, AttributeError, OverflowError, SyntaxError, TokenError, LookupError),
@@ -21,11 +21,11 @@ BROKEN = (
 def reporting_damage(
     path: str | os.PathLike, damage: str = "it is truncated or corrupt"
 ) -> Iterator[None]:
-    """Name the file in whatever the reading of it, in the block, raises.
+    """Convert errors from reading `path` in the block; `damage` describes a damaged file.
 
     Raises:
-        GoalreelError: there is no such file, or the machine cannot read it.
-        UnusableFileError: its content is damaged.
+        GoalreelError: the file does not exist, or the system cannot read it.
+        UnusableFileError: the content is damaged.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""How all plots look, and how one is written: an SVG file that carries its caption.
+"""Style plots and write each one as an SVG file with its caption.
 
-The caption is Dublin Core elements of the file: title, description, and source for the spec. So
-whoever shows a plot has its words too, also for those who cannot see it.
+The caption is stored in the Dublin Core elements title, description and source (the spec), so that
+pages can show it and screen readers can read it.
 """
 
 import os
@@ -14,12 +14,12 @@ from goalreel.files.atomic import replacing
 from goalreel.files.damage import reporting_damage
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure  # readers of captions do without matplotlib
+    from matplotlib.figure import Figure  # read_caption does not need matplotlib
 
-# Colours that differ for the colour-blind and in grey; no plot depends on them.
+# Distinct for color-blind readers and in gray; no plot relies on color.
 INK, FILL, MARK, GRID = "#1a1a1a", "#4878a8", "#b3420a", "#cccccc"
 _STYLE = {
-    "svg.hashsalt": "goalreel",  # ids that are the same in every run
+    "svg.hashsalt": "goalreel",  # reproducible ids
     "font.size": 11,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -31,23 +31,23 @@ _DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
 
 @dataclass(frozen=True)
 class Caption:
-    """What a plot says of itself."""
+    """The caption of a plot."""
 
     title: str
-    description: str  # its finding in a sentence or two
+    description: str  # the finding, in one or two sentences
     spec: str  # canonical JSON
 
 
-def styled():
-    """Return the context in which a plot is drawn and written."""
+def plot_style():
+    """Return the context manager in which plots are drawn and saved."""
     import matplotlib.style
 
-    # From matplotlib's defaults on, so that a user's own matplotlibrc changes no byte.
+    # Start from matplotlib's defaults, so that a matplotlibrc does not change the bytes.
     return matplotlib.style.context(["default", _STYLE])
 
 
 def mark_x(axes, x: float, label: str, size: float = 11, lw: float = 1.6) -> None:
-    """Mark a value of x by a dashed line, and say above the axes what it is."""
+    """Mark a value of x with a dashed line and a label above the axes."""
     axes.axvline(x, color=MARK, linestyle="--", lw=lw)
     axes.annotate(
         *(label, (x, 1)),
@@ -59,15 +59,15 @@ def mark_x(axes, x: float, label: str, size: float = 11, lw: float = 1.6) -> Non
 
 
 def save(figure: "Figure", path: str | os.PathLike, caption: Caption) -> None:
-    """Write a plot, without a date."""
+    """Write a plot as SVG, without a date."""
     words = {"Title": caption.title, "Description": caption.description, "Source": caption.spec}
     with replacing(path) as temporary:
         figure.savefig(temporary, format="svg", metadata=words | {"Date": None})
 
 
 def read_caption(path: str | os.PathLike) -> Caption:
-    """Return what a plot says of itself. Raises GoalreelError if the file is no such plot."""
-    with reporting_damage(path, "it is not a plot of goalreel's"):
+    """Return the caption of a plot. Raises GoalreelError if the file is not a goalreel plot."""
+    with reporting_damage(path, "it is not a goalreel plot"):
         tree = ElementTree.fromstring(Path(path).read_bytes())  # noqa: S314 - expat itself bounds entities
         names = ("title", "description", "source")
         found = [tree.find(f".//{_DUBLIN_CORE}{name}") for name in names]

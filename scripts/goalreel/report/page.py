@@ -13,7 +13,7 @@ from pathlib import Path
 import jinja2
 
 from goalreel.errors import clock, format_bytes, pluralize
-from goalreel.files.atomic import place, replacing_folder
+from goalreel.files.atomic import link_or_copy, replacing_folder
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import VideoIndex, read_index
 from goalreel.provenance.checksums import write_folder_sums
@@ -46,7 +46,7 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
     film, unit = read_index(sources.film), spec.config["unit"]
     with replacing_folder(folder) as temporary:
         for path in (sources.film, *sources.tables, *sources.plots, *sources.views.values()):
-            place(path, temporary / path.name)
+            link_or_copy(path, temporary / path.name)
         for name in ("report.css", "report.js"):
             (temporary / name).write_bytes((_TEMPLATES / name).read_bytes())
         table = read_table(sources.tables[0], columns(unit))

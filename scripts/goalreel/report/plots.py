@@ -15,7 +15,7 @@ from matplotlib.ticker import PercentFormatter
 
 from goalreel.arrays import spread
 from goalreel.errors import pluralize
-from goalreel.files.svg_plot import FILL, GRID, INK, MARK, Caption, mark_x, save, styled
+from goalreel.files.svg_plot import FILL, GRID, INK, MARK, Caption, mark_x, plot_style, save
 from goalreel.report.page_rows import outcomes
 from goalreel.report.plot_style import numbered, panels, whole
 from goalreel.report.reach_rate import ReachRate, read_table
@@ -62,7 +62,7 @@ def draw_plots(folder: Path, run: PlottedRun, spec: str) -> list[Path]:
     """Draw the plots that apply to a run into a folder and return their files in a page's order."""
     made = []
     for name, plot in PLOTS.items():
-        with styled():
+        with plot_style():
             if drawn := plot(run):
                 figure, title, text = drawn
                 made.append(folder / f"{name}.svg")

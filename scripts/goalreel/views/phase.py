@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION, MOUNTAIN_CARS
 from goalreel.errors import GoalreelError
-from goalreel.files.svg_plot import GRID, mark_x, styled
+from goalreel.files.svg_plot import GRID, mark_x, plot_style
 from goalreel.simulation.trajectories import read_summary, read_trajectories
 
 MAX_TRAILS = 2000  # trajectories that are drawn: more would cost, and show nothing more
@@ -197,7 +197,7 @@ def _places(states: np.ndarray, plane: Plane) -> np.ndarray:
 
 def _draw_page(trails: Trails, headlines: Iterable[str]) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return what surrounds the trajectories, (H, W, 3) uint8, and its top with each headline."""
-    with styled():
+    with plot_style():
         figure = Figure((SIZE[0] / _DPI, SIZE[1] / _DPI), dpi=_DPI, layout="none")
         _draw_axes(_add_axes(figure, *PLANE), trails.plane)
         _add_legend(figure, trails.steps, trails.plane.end)

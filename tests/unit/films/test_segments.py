@@ -118,7 +118,7 @@ def test_segments_of_same_frames_have_same_bytes_anywhere(cache, tmp_path):
     [
         *BROKEN,
         ('head -c 36000000 | "$REAL" "$@"', "without an error after 10"),
-        ('for last; do :; done; cat > "${last#file:}"', "not a whole MP4"),
+        ('for last; do :; done; cat > "${last#file:}"', "not a complete MP4"),
     ],
 )
 def test_a_broken_encoder_is_an_error_and_leaves_no_file(

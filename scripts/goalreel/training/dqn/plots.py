@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from goalreel.files.svg_plot import MARK, Caption, save, styled
+from goalreel.files.svg_plot import MARK, Caption, plot_style, save
 from goalreel.training.dqn.comparison import TITLES
 from goalreel.training.dqn.metrics import SOLVED, Metrics
 
@@ -28,7 +28,7 @@ def plot_curves(path: str | os.PathLike, trainings: Sequence[Metrics], spec: str
 
     A training that has ended keeps its last mean return. Seconds are by a variant's median rate.
     """
-    with styled():
+    with plot_style():
         figure, ends = Figure((9, 4.9)), []
         left, right = figure.subplots(1, 2, sharey=True)
         groups: dict[str, list[Metrics]] = {}

@@ -106,10 +106,10 @@ def plot_training(path: str | os.PathLike, rows: Sequence[Sequence], game: str, 
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter, PercentFormatter
 
-    from goalreel.files.svg_plot import FILL, MARK, Caption, save, styled
+    from goalreel.files.svg_plot import FILL, MARK, Caption, plot_style, save
 
     table = dict(zip(COLUMNS, np.array(rows, float).reshape(-1, len(COLUMNS)).T, strict=True))
-    with styled():
+    with plot_style():
         figure = Figure(figsize=(8, 5.2))
         panels = figure.subplots(2, 2, sharex=True)
         for axes, (title, curves) in zip(panels.flat, _PANELS, strict=True):

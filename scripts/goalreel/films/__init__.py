@@ -1,1 +1,1 @@
-"""Segments, their concatenation, parts of a film and the tables."""
+"""Render, encode and join the segments of a film, and write its tables."""

@@ -1,6 +1,6 @@
-"""Concatenation: from all segments to the film, without encoding anything again.
+"""Join all segments into the film without encoding again.
 
-The film has one chapter per filmed episode, and its index at the front.
+The film has one chapter per filmed episode.
 """
 
 import os
@@ -32,20 +32,20 @@ def concatenate(
     """Join the segments of all shards into a film.
 
     Args:
-        segments: one of each shard, in order.
-        trajectories: the same shards', in order.
+        segments: one segment per shard, in order.
+        trajectories: the trajectory files of the same shards, in order.
         path: the film.
-        fps: frames per second that they must have.
-        cards: frames of the title card that each episode starts with.
-        unit: what the run counts, "reach" or "episode", and the chapters name.
-        title: the film's.
-        comment: what the film keeps about its making.
+        fps: frames per second, which all segments must have.
+        cards: frames of the title card before each episode.
+        unit: "reach" or "episode", the first word of each chapter title.
+        title: the title tag of the film.
+        comment: the comment tag of the film, its spec.
 
     Returns:
         The number of frames.
 
     Raises:
-        GoalreelError: they do not belong together, or make up too long a film.
+        GoalreelError: the segments do not belong together, or the film is too long.
     """
     probes: dict[str, Path] = {}
 
@@ -54,11 +54,11 @@ def concatenate(
             summary = read_summary(trajectory)
             probes.setdefault(summary.probe, trajectory)
             if len(probes) > 1:
-                (first, one), (second, another) = probes.items()
+                (first_probe, first), (probe, second) = probes.items()
                 raise GoalreelError(
-                    f"{another} and {one} were simulated on machines whose libm round differently "
-                    f"(probes {second[:8]} and {first[:8]}), so their trajectories differ; delete "
-                    f"those of one machine and run snakemake again on machines that agree"
+                    f"{second}: Simulated with a libm that rounds differently. Delete the shards "
+                    f"of one kind of machine and run snakemake again.\n  {first}: libm checksum "
+                    f"{first_probe[:8]}\n  {second}: libm checksum {probe[:8]}"
                 )
             yield segment, list(_chapters(summary, cards, unit))
 
@@ -72,10 +72,10 @@ def join(
     title: str,
     comment: str,
 ) -> int:
-    """Join segments, each with its chapters, into `path`; return the number of frames.
+    """Join segments, each with its chapters, into `path` and return the number of frames.
 
-    Memory is that of the frames' sizes, 4 bytes each, and of the texts. Raises GoalreelError if the
-    segments are not alike, or do not hold the frames of their chapters.
+    Memory use is 4 bytes per frame plus the texts. Raises GoalreelError if the segments differ in
+    size, frame rate or parameter sets, or do not match their chapters.
     """
     sizes, keyframes, chapters, payload, frames = [], [], [], [], 0
     first = like = None
@@ -84,22 +84,21 @@ def join(
         if index.frames != expected:
             raise UnusableFileError(
                 segment,
-                f"it holds {index.frames} frames, the episodes of its shard with their title "
-                f"cards {expected}",
+                f"it has {index.frames} frames, but its episodes and title cards {expected}",
             )
         if (index.durations, index.timescale) != ((TICKS,), TICKS * fps):
-            raise UnusableFileError(segment, f"it was not made at a constant {fps} fps")
+            raise UnusableFileError(segment, f"it does not have a constant {fps} fps")
         coding = index.configuration, index.size
         first, like = first or segment, like or coding
         if coding != like:
-            raise UnusableFileError(segment, f"its size or its coding differs from that of {first}")
-        # Nothing is decoded: segments become ranges of their files.
+            raise UnusableFileError(segment, f"its size or coding differs from {first}")
+        # The samples are copied as byte ranges of the segment files.
         payload.append(read_runs(segment, index.runs()))
         sizes.append(index.sizes)
         keyframes.append(np.asarray(index.keyframes) + frames)
         chapters += shown
         frames += index.frames
-    sizes = np.concatenate(sizes)  # whose parts are not needed any more
+    sizes = np.concatenate(sizes)  # frees the parts
     video = VideoTrack(*like, fps, sizes, np.concatenate(keyframes))
     with replacing(path) as temporary:
         write_mp4(temporary, video, chain.from_iterable(payload), title, comment, chapters)
@@ -107,7 +106,7 @@ def join(
 
 
 def _chapters(summary: Summary, cards: int, unit: str) -> Iterator[Chapter]:
-    """Yield one chapter per filmed episode of a shard."""
+    """Yield the chapters of a shard, one per filmed episode."""
     for number in range(len(summary.episodes.reach)):
         row = summary.episodes.row(number)
         title = f"{unit.capitalize()} {row['reach']} · seed {row['seed']} · {row['steps']} steps"

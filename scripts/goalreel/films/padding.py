@@ -1,7 +1,7 @@
-"""Padding: segments of pictures that change size become segments of one size.
+"""Pad segments to one frame size if frames change size between shards.
 
-A shard does not know how large the pictures of other shards are, so its segment has their own size.
-Before segments are joined, those that are smaller than the film are encoded again.
+Each shard is encoded at its own largest frame size, because the other shards are unknown then.
+Before joining, segments smaller than the film are encoded again with padding.
 """
 
 import contextlib
@@ -20,22 +20,24 @@ from goalreel.provenance.embedded_specs import read_spec
 def padded(
     segments: Sequence[Path], trajectories: Sequence[Path], folder: Path
 ) -> Iterator[tuple[Sequence[Path], list[list[int]] | None]]:
-    """Yield the segments of a film, all of one size, and the least and most H and W of pictures.
-
-    The latter is None where all pictures have one size.
+    """Yield the segments of a film, all of one size, and the range of frame sizes.
 
     Args:
-        segments: of the shards; their frame caches are in frames/, beside the segments' folder.
-            That is no input of the rule: a finished film does not need them.
-        trajectories: of the same shards.
-        folder: where segments that are made again lie meanwhile.
+        segments: the segments of the shards. The frame caches are read from frames/ next to their
+            folder; they are no inputs of the rule, as a finished film does not need them.
+        trajectories: the trajectory files of the same shards.
+        folder: the folder for temporary segments.
+
+    Yields:
+        The paths of the segments, and [[min height, min width], [max height, max width]], or None
+        if all frames have one size.
 
     Raises:
         GoalreelError: a file cannot be used, or a frame cache is missing.
     """
-    found = [read_spec(segment).value.get("sizes") for segment in segments]
-    sizes = np.array(found)  # (shards, 2, 2)
-    if None in found or (sizes == sizes[0, 0]).all():
+    recorded_sizes = [read_spec(segment).value.get("sizes") for segment in segments]
+    sizes = np.array(recorded_sizes)  # (shards, 2, 2): min and max of (height, width)
+    if None in recorded_sizes or (sizes == sizes[0, 0]).all():
         yield segments, None
         return
     size = sizes[:, 1].max(axis=0)
@@ -44,15 +46,15 @@ def padded(
     for cache in caches:
         if not cache.is_file():
             raise GoalreelError(
-                f"{cache}: missing, and pictures of several sizes are padded from it. "
-                f"Type: rm -r {segments[0].parent}"
+                f"{cache}: File not found, but needed to pad frames of several sizes. "
+                f"To encode again: rm -r {segments[0].parent}"
             )
     with tempfile.TemporaryDirectory(prefix=".goalreel-", dir=folder) as name:
-        whole = list(segments)
+        same_size = list(segments)
         for n, cache in zip(smaller, caches, strict=True):
-            whole[n] = Path(name, segments[n].name)
-            files = ["--frames", cache, "--trajectories", trajectories[n], "--output", whole[n]]
-            words = ["--spec", read_spec(segments[n]).text, *files]
-            words += ["--height", size[0], "--width", size[1]]
-            program("encode").main([str(word) for word in words])
-        yield whole, [sizes[:, 0].min(axis=0).tolist(), size.tolist()]
+            same_size[n] = Path(name, segments[n].name)
+            files = ["--frames", cache, "--trajectories", trajectories[n], "--output", same_size[n]]
+            arguments = ["--spec", read_spec(segments[n]).text, *files]
+            arguments += ["--height", size[0], "--width", size[1]]
+            program("encode").main([str(word) for word in arguments])
+        yield same_size, [sizes[:, 0].min(axis=0).tolist(), size.tolist()]

@@ -1,4 +1,4 @@
-"""Rendering: the frames of a shard of Mountain Car, each state's looked up in the atlas."""
+"""Render the frames of a Mountain Car shard by looking up each state in the atlas."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from goalreel.simulation.trajectories import Trajectories
 
 
 def render_states(trajectories: Trajectories, atlas: Atlas, style: Style, spec: Spec) -> FrameCache:
-    """Return the frames of a shard: one per state, each episode's reset state first."""
+    """Return the frames of a shard, one per state; each episode starts with its reset state."""
     keys = state_keys(trajectories, style)
     pictures, atlas = find_pictures(keys, atlas, style)
     used, index = np.unique(pictures, return_inverse=True)
@@ -21,10 +21,10 @@ def render_states(trajectories: Trajectories, atlas: Atlas, style: Style, spec: 
 
 
 def find_pictures(keys: np.ndarray, atlas: Atlas, style: Style) -> tuple[np.ndarray, Atlas]:
-    """Return the picture of each key, (n,) int64, and the atlas that has them all.
+    """Return the picture number of each key, (n,) int64, and an atlas that contains all of them.
 
-    Rounding at a pixel's border can give a key that the atlas's search did not meet: such pictures
-    are drawn, and follow those of the atlas.
+    Rounding at the edge of a pixel can give a key that the atlas lacks. Such pictures are rendered
+    and appended.
     """
     pictures = atlas.find(keys)
     if (pictures >= 0).all():

@@ -1,4 +1,7 @@
-"""The scene: who plays, in what, seen by which recorder. Whatever plays episodes opens one."""
+"""Open the scene of a run: its environment and its policy.
+
+Every stage that plays episodes starts with `open_scene`.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,11 +22,11 @@ from goalreel.simulation.trajectories import Trajectories
 class Scene:
     """An environment and the policy that plays in it."""
 
-    env: Environment  # as the policy sees it
-    policy: Policy | None  # None of a recording, which needs none
+    env: Environment  # with all wrappers
+    policy: Policy | None  # None for recordings
 
     def with_policy(self, policy: Policy) -> "Scene":
-        """Return the scene with another policy. One of pixels sees them in a Mountain Car, too."""
+        """Return the scene with this policy; in Mountain Car a pixel policy sees rendered frames."""
         if not hasattr(policy, "warp"):
             return Scene(self.env, policy)
         from goalreel.rendering.warped import watched
@@ -37,16 +40,16 @@ class Scene:
         spec: Spec,
         success: str | float | None = None,
     ) -> Trajectories:
-        """Play, and write the frames that Gymnasium draws meanwhile.
+        """Play episodes and write the frames that Gymnasium renders.
 
         Args:
-            path: the frame cache to write, None to play without frames.
-            play: plays the episodes, given what films them.
-            spec: how the frames are made.
-            success: what counts as reaching the goal, if other episodes are not kept.
+            path: the frame cache to write, or None to play without frames.
+            play: a function that plays the episodes with a recorder (or None).
+            spec: the spec of the frame cache.
+            success: the success criterion, if frames of failed episodes are not kept.
 
         Returns:
-            What `play` returns.
+            The trajectories from `play`.
         """
         if path is None:
             return play(None)
@@ -58,33 +61,32 @@ class Scene:
         return played
 
 
-def open_scene(config: Mapping, given: Path | Policy | None = None) -> Scene:
-    """Return the scene of a stage's configuration.
+def open_scene(config: Mapping, policy: Path | Policy | None = None) -> Scene:
+    """Return the scene of a configuration.
 
     Args:
-        config: env, env_kwargs, env_wrappers, max_episode_steps and check, of which all but `env`
-            may be missing, and the section `policy`; without it the scene has no policy yet.
-        given: the file of a policy that a stage has made, or a policy to play in place of the
-            section's.
+        config: the option `env`, optionally env_kwargs, env_wrappers, max_episode_steps, check and
+            the section `policy`. Without `policy` the scene has no policy.
+        policy: a policy file from another stage, or a policy to use instead of the section.
 
     Raises:
-        GoalreelError: the environment or the policy cannot be made.
+        GoalreelError: the environment or the policy cannot be created.
     """
     scene, section = Scene(make_environment(config), None), config.get("policy")
     if section is None or section["name"] in RECORDED:
         return scene
-    is_policy = given is not None and not isinstance(given, Path)
-    return scene.with_policy(given if is_policy else make_policy(section, given))
+    is_policy = policy is not None and not isinstance(policy, Path)
+    return scene.with_policy(policy if is_policy else make_policy(section, policy))
 
 
 def check_sources(spec: Spec, policy: Mapping) -> None:
-    """Raise GoalreelError if a user's file is no longer what the workflow planned with.
+    """Raise GoalreelError if a user's file changed after the workflow was planned.
 
     Args:
-        spec: of a stage that plays.
-        policy: the section of the policy that plays.
+        spec: the spec of a stage that plays episodes.
+        policy: the section `policy` of that stage.
     """
-    # What a dataset holds is compared with what is played, and a recording was read before.
+    # Recordings are skipped: a dataset is compared while it is played, a recording was imported.
     files = {} if policy["name"] in RECORDED else policy_files(policy)
     wrappers = wrapper_modules(spec.config.get("env_wrappers") or ())
     check_files(spec, files | environment_files(spec.config["env"], wrappers))

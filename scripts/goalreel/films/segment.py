@@ -1,7 +1,7 @@
-"""Segments: from a shard's frame cache to a short MP4 file that begins each episode anew.
+"""Turn the frame cache of a shard into a segment: an MP4 file with a keyframe per episode.
 
-All segments of a film share their settings, timebase and parameter sets, so that they can be joined
-as they are.
+All segments of a film share their settings, timescale and parameter sets, so that they can be
+joined without encoding again.
 """
 
 import os
@@ -23,10 +23,10 @@ from goalreel.simulation.trajectories import Trajectories
 def encode_segment(
     cache: FrameCache, path: str | os.PathLike, fps: int, encode: Mapping, comment: str
 ) -> None:
-    """Encode a frame cache to `path`, with a keyframe at each episode's first frame.
+    """Encode a frame cache to `path` with x264, with a keyframe at the start of each episode.
 
     encode, comment: see x264.encode_video. Raises GoalreelError if ffmpeg fails or the file does
-    not hold exactly the cache's frames.
+    not have exactly the frames of the cache.
     """
     frames = Yuv420p(cache)
     starts = cache.offsets[:-1].tolist()
@@ -41,10 +41,10 @@ def assemble_segment(
     fps: int,
     comment: str,
 ) -> None:
-    """Write the segment of a frame cache without encoding its pictures again.
+    """Assemble the segment of a frame cache from the slices of a coded atlas.
 
-    cache: with its overlay, cards first. comment: what the file keeps about its making. Raises
-    GoalreelError as samples_of.
+    cache: the frames with overlay and title cards; comment: the comment tag, the spec. Raises
+    GoalreelError as `samples_of` does.
     """
     sizes, samples = samples_of(cache, coded_atlas, trajectories)
     size = cache.background.shape[1::-1]
@@ -57,9 +57,10 @@ def assemble_segment(
 def assemble_blocks(
     cache: FrameCache, path: str | os.PathLike, fps: int, encode: Mapping, comment: str
 ) -> None:
-    """Write the segment of drawn pictures, each distinct macroblock coded once.
+    """Assemble the segment of frames from Gymnasium, each distinct macroblock coded once.
 
-    encode: the quantizers qp and card_qp. Raises GoalreelError as write_block_samples.
+    encode: the quantization parameters `qp` and `card_qp`. Raises GoalreelError as
+    `write_block_samples` does.
     """
     size = cache.background.shape[1::-1]
     stream = StreamParameters(size, fps, chained=True)

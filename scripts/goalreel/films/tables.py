@@ -1,6 +1,6 @@
-"""The tables: one row per filmed episode and, of goal reaches, one row per attempt.
+"""Write episodes.csv, one row per filmed episode, and attempts.csv, one row per attempt.
 
-They are written shard by shard, so that their memory does not grow with the film.
+Rows are written shard by shard, so that memory does not grow with the film.
 """
 
 import contextlib
@@ -15,11 +15,11 @@ from goalreel.errors import pluralize
 from goalreel.files.atomic import replacing
 from goalreel.simulation.trajectories import Attempts, read_summary
 
-_COUNTED = ["return", "truncated", "reached"]
+_SUMMARIZED = ["return", "truncated", "reached"]
 _PLAYED = ["steps", "return", "terminated", "truncated", "shard"]
 _SHOWN = ["first_frame", "frames", "start_s", "card_frames"]
 ATTEMPT_COLUMNS = ["reach", "attempt", "seed", "env", "initial_position", *_PLAYED, "reached"]
-# By what the run counts.
+# Columns of episodes.csv by the unit of the run.
 EPISODE_COLUMNS = {
     "reach": [*ATTEMPT_COLUMNS[:-1], *_SHOWN, "reached"],
     "episode": ["episode", "seed", "env", *_PLAYED, *_SHOWN],
@@ -34,21 +34,21 @@ def write_tables(
     fps: int,
     cards: int,
 ) -> str:
-    """Write the table of filmed episodes and, where goal reaches are filmed, that of all attempts.
+    """Write the table of filmed episodes and, for goal reaches, the table of all attempts.
 
-    In episodes.csv, first_frame is the film's frame that shows the reset state, and start_s that
-    over `fps`. Tables of a run that is not reproducible say so in a column `reproducible`.
+    In episodes.csv, `first_frame` is the frame of the film that shows the reset state, and
+    `start_s` is its time. A run that is not reproducible gets a column `reproducible`.
 
     Args:
-        trajectories: the files of all shards, in order.
+        trajectories: the trajectory files of all shards, in order.
         episodes_csv: the table of filmed episodes.
-        attempts_csv: the table of all episodes simulated; None where all of them are filmed.
-        env: the environment.
+        attempts_csv: the table of all attempts; None if every episode is filmed.
+        env: the environment id.
         fps: frames per second.
         cards: frames of the title card before each episode.
 
     Returns:
-        What the table lists, in words, and the film's number of frames at the end.
+        A one-line summary of the table, which ends with the number of frames.
 
     Raises:
         GoalreelError: a file cannot be used.
@@ -60,7 +60,7 @@ def write_tables(
         attempts_part = files.enter_context(replacing(attempts_csv)) if attempts_csv else None
         for shard, path in enumerate(trajectories):
             summary = read_summary(path)
-            table = _frame(summary.episodes, env, shard)
+            table = _attempts_table(summary.episodes, env, shard)
             table["frames"], table["card_frames"] = table["steps"] + 1, cards
             shown = table["card_frames"] + table["frames"]
             table["first_frame"] = first_frame + shown.cumsum() - table["frames"]
@@ -68,14 +68,14 @@ def write_tables(
             mark = [] if summary.spec.reproducible else ["reproducible"]
             _append(table[columns + mark], episodes_part, shard == 0)
             if attempts_part:
-                tried = _frame(summary.attempts, env, shard)
+                tried = _attempts_table(summary.attempts, env, shard)
                 _append(tried[ATTEMPT_COLUMNS + mark], attempts_part, shard == 0)
             first_frame += int(shown.sum())
-            played.append(table[[name for name in _COUNTED if name in columns]])
-    return f"{_in_words(pd.concat(played))}, {pluralize(first_frame, 'frame')}"
+            played.append(table[[name for name in _SUMMARIZED if name in columns]])
+    return f"{_summary(pd.concat(played))}, {pluralize(first_frame, 'frame')}"
 
 
-def _in_words(played: pd.DataFrame) -> str:
+def _summary(played: pd.DataFrame) -> str:
     episodes = pluralize(len(played), "episode")
     if "reached" in played:
         return f"{pluralize(int(played['reached'].sum()), 'goal reach')} in {episodes}"
@@ -83,7 +83,7 @@ def _in_words(played: pd.DataFrame) -> str:
     return f"{episodes}, return {mean:.4g} ± {spread:.3g}, {played['truncated'].sum():,} truncated"
 
 
-def _frame(rows: Attempts, env: str, shard: int) -> pd.DataFrame:
+def _attempts_table(rows: Attempts, env: str, shard: int) -> pd.DataFrame:
     columns = {field.name.rstrip("_"): getattr(rows, field.name) for field in fields(rows)}
     columns |= {"episode": rows.reach, "env": env, "shard": shard, "reproducible": False}
     return pd.DataFrame(columns)

@@ -26,7 +26,7 @@ class Scene:
     policy: Policy | None  # None for recordings
 
     def with_policy(self, policy: Policy) -> "Scene":
-        """Return the scene with this policy; in Mountain Car a pixel policy sees rendered frames."""
+        """Return the scene with this policy; in Mountain Car a pixel policy sees frames."""
         if not hasattr(policy, "warp"):
             return Scene(self.env, policy)
         from goalreel.rendering.warped import watched

@@ -67,7 +67,7 @@ def test_failed_attempts_are_chapters_too(atlases, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"encode": QP | {"preset": "medium"}}, "its size or coding differs from"),
+        ({"encode": QP | {"preset": "medium"}}, "size or coding differs from"),
         ({"fps": 25}, "constant 30 fps"),
     ],
 )
@@ -85,7 +85,7 @@ def test_trajectories_from_elsewhere_are_refused(atlases, tmp_path):
     shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
     second = range(1, 2)
     for other, message in (
-        (simulated(CONTINUOUS, second), "it has .* frames, but its episodes"),
+        (simulated(CONTINUOUS, second), "has .* frames, but its episodes"),
         (replace(simulated(reaches=second), probe="f" * 64), "libm that rounds differently"),
     ):
         write_trajectories(shards[1][0], other)

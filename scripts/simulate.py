@@ -21,21 +21,21 @@ def simulate(spec, trajectories, frames=None, policy=None, max_attempts_per_reac
 
     config, first, count = spec.config, spec.shard["first"], spec.shard["count"]
     reaches, section = range(first, first + count), config["policy"]
-    success, show = config.get("success", "terminated"), config["film.show"]
+    success, show_failures = config.get("success", "terminated"), config["film.show_failures"]
     check_sources(spec, section)
     scene = open_scene(config, policy)
     if scene.policy is None:
-        show = "attempts"
+        show_failures = True
         if section["name"] == "minari":
             recorded = read_episodes(section["dataset"], reaches)
         else:
             recorded = read_blocks(policy, reaches, f"policy.file: {section['file']}")
         play = partial(play_recording, recorded, scene.env, spec, success)
     else:
-        rules = max_attempts_per_reach, show, spec, success
+        rules = max_attempts_per_reach, show_failures, spec, success
         who = config["seed"], scene.env, scene.policy
         play = partial(simulate_reaches, reaches, *who, *rules, seeds=spec.value.get("seeds"))
-    played = scene.film(frames, play, spec, None if show == "attempts" else success)
+    played = scene.film(frames, play, spec, None if show_failures else success)
     write_trajectories(trajectories, played)
     reached = "" if success is None else f"{pluralize(count, 'reach')} in "
     episodes, steps = len(played.attempts.reach), len(played.states)

@@ -66,11 +66,13 @@ def atlases():
     return {env: draw_atlas(style) for env, style in STYLES.items()}
 
 
-def simulated(env=DISCRETE, reaches=range(3), policy=PUMP, seed=7, show="reaches", attempts=100):
+def simulated(
+    env=DISCRETE, reaches=range(3), policy=PUMP, seed=7, attempts=100, show_failures=False
+):
     """Return a shard's trajectories."""
     spec = parse_spec(canonical({"config": {"env": env}}))
     policy = make_policy(policy)
-    return simulate_reaches(reaches, seed, ENVIRONMENTS[env], policy, attempts, show, spec)
+    return simulate_reaches(reaches, seed, ENVIRONMENTS[env], policy, attempts, show_failures, spec)
 
 
 def rendered(trajectories: Trajectories, atlases, env=DISCRETE) -> FrameCache:

@@ -145,7 +145,7 @@ def mountain_car(folder: Path, reaches: int):
     spec = parse_spec(f'{{"config":{{"env":"{ENV}"}}}}')
     environment = make_environment({"env": ENV, "env_kwargs": {}, "max_episode_steps": None})
     policy = make_policy({"name": "pump", "epsilon": 0})
-    rules = policy, 1, "reaches", spec, "terminated"
+    rules = policy, 1, False, spec, "terminated"
     trajectories = simulate_reaches(range(reaches), SEED, environment, *rules)
     write_atlas(folder / "atlas.npz", atlas)
     write_trajectories(folder / "trajectories.npz", trajectories)

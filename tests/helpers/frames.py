@@ -28,7 +28,7 @@ def film(
     player = make_policy(policy or {"name": "random"})
     with filming(path, environment, success) as recorder:
         made = simulate_reaches(
-            reaches, 7, environment, player, attempts, "reaches", spec, success, recorder
+            reaches, 7, environment, player, attempts, False, spec, success, recorder
         )
         recorder.write(made.digest(), spec)
     return made, open_cache(path)

@@ -98,7 +98,7 @@ def test_a_film_shows_the_packages_own_screens(tmp_path):
         "env": "SuperMarioBros-1-1-v0",
         "max_episode_steps": 250,
         "seed": 2025,
-        "film.show": "reaches",
+        "film.show_failures": False,
     }
     policy = {"name": "file", "file": str(tmp_path / "right.py"), "function": "act"}
     lengths = []

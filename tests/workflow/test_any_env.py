@@ -152,9 +152,7 @@ def shard(env, reaches=range(3), success=-1e9, **changes):
     environment = make_environment(config)
     spec = parse_spec(json.dumps({"config": config}))
     policy = make_policy(RANDOM)
-    return environment, simulate_reaches(
-        reaches, 7, environment, policy, 9, "reaches", spec, success
-    )
+    return environment, simulate_reaches(reaches, 7, environment, policy, 9, False, spec, success)
 
 
 def wrapped(wrapper) -> dict:
@@ -361,11 +359,11 @@ def test_trajectories_without_observations_differ_by_their_seeds():
 def test_a_reach_is_what_success_says(success):
     config = {"env": "CartPole-v1", "max_episode_steps": 20 if success == "truncated" else 500}
     environment, policy = make_environment(config), make_policy(RANDOM)
-    made = simulate_reaches(range(8), 7, environment, policy, 99, "reaches", NO_SPEC, success)
+    made = simulate_reaches(range(8), 7, environment, policy, 99, False, NO_SPEC, success)
     tried = made.attempts
     expected = tried.return_ >= 25 if success == 25 else getattr(tried, success)
     assert np.array_equal(tried.reached, expected)
     assert made.episodes.reached.all() and made.episodes.reach.tolist() == list(range(8))
     assert (len(tried.reach) > 8) == (success != "terminated")
     with pytest.raises(GoalreelError, match="0 of 2 reached .* success: 9000"):
-        simulate_reaches(range(2), 7, environment, policy, 1, "reaches", NO_SPEC, 9000)
+        simulate_reaches(range(2), 7, environment, policy, 1, False, NO_SPEC, 9000)

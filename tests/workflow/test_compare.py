@@ -8,7 +8,7 @@ import pytest
 import goalreel
 
 CONFIG = {"shard_size": 3, "results": "a", "reaches": 5}
-OTHER = CONFIG | {"results": "b", "policy": "{epsilon: 0.2}", "film": "{show: attempts}"}
+OTHER = CONFIG | {"results": "b", "policy": "{epsilon: 0.2}", "film": "{show_failures: true}"}
 COMPARE = {"compare": "[a, b]"}
 
 

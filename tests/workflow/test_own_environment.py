@@ -59,7 +59,7 @@ def test_a_users_file_that_changes_during_a_run_is_noticed(tmp_path, changed):
     (tmp_path / "mine.py").write_text("def act(obs):\n    return [1] * len(obs)\n")
     spec = {
         "stage": "simulate",
-        "config": {"env": "my_env:Catch-v0", "seed": 1, "film.show": "attempts"},
+        "config": {"env": "my_env:Catch-v0", "seed": 1, "film.show_failures": True},
         "shard": {"first": 0, "count": 1},
     }
     spec["config"] |= {"success": 0, "policy": {"name": "file", "file": "mine.py"}}

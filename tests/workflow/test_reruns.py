@@ -36,7 +36,7 @@ CONFIG_EDITS = [
     ({"overlay": {"hud": True}}, CODED),
     ({"overlay": {"title_card": 0}}, ENCODE | {"episodes": 1}),
     ({"overlay": {"title_card": 0.51}}, NOTHING),  # as many frames
-    ({"film": {"show": "attempts"}}, ALL),
+    ({"film": {"show_failures": True}}, ALL),
     ({"seed": 7}, ALL),
     ({"check": False}, NOTHING),  # goalreel plays it
     ({"policy": {"epsilon": 0.1}}, ALL),

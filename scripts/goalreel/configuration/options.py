@@ -113,9 +113,8 @@ class Film(Section):
     """Frames per second. One frame is one environment step. `null` is the environment's own
     `metadata["render_fps"]`, and 30 for the Mountain Cars and where there is none; with the policy
     `pixels`, a console's 60."""
-    show: Literal["reaches", "attempts"] = "reaches"
-    """`reaches` films the episodes that reach the goal, `attempts` also the failed attempts before
-    them."""
+    show_failures: Boolean = False
+    """Whether a film of `reaches` also shows the failed attempts before each reach."""
 
 
 class Render(Section):

@@ -33,7 +33,7 @@ def simulate_reaches(
     environment: Environment,
     policy: Policy,
     max_attempts: int,
-    show: str = "reaches",
+    show_failures: bool = False,
     spec: Spec = NO_SPEC,
     success: str | float | None = "terminated",
     recorder: EpisodeRecorder | None = None,
@@ -47,7 +47,8 @@ def simulate_reaches(
         environment: what the episodes are played in.
         policy: who plays them.
         max_attempts: the most episodes for one slot.
-        show: "reaches" keeps the states of the episodes that reach the goal, "attempts" of all.
+        show_failures: whether to keep the states of all episodes, not only of those that reach
+            the goal.
         spec: how the trajectories are made.
         success: "terminated", "truncated" or the least return that counts as reaching the goal;
             None if every episode counts.
@@ -69,7 +70,7 @@ def simulate_reaches(
                 break
             started = episode_seeds(root_seed, slots, attempt) if given is None else given
             episodes = simulate_episodes(started, environment, policy, recorder=recorder)
-            batch = to_batch(slots, attempt, started, episodes, environment, success, show)
+            batch = to_batch(slots, attempt, started, episodes, environment, success, show_failures)
             batches.append(batch)
             slots = slots[~batch.rows.reached]
     reached_count = sum(int(part.rows.reached.sum()) for part in batches)
@@ -134,11 +135,11 @@ def to_batch(
     episodes: Sequence[Episode],
     environment: Environment,
     success: str | float | None,
-    show: str = "attempts",
+    show_failures: bool = True,
 ) -> AttemptBatch:
     """Return episodes that are an attempt at each reach, of this number or these.
 
-    show: "reaches" keeps those that reached, "attempts" all.
+    show_failures: whether to keep the episodes that did not reach the goal.
     """
     terminated = np.array([one.terminated for one in episodes])
     truncated = np.array([one.truncated for one in episodes])
@@ -158,7 +159,7 @@ def to_batch(
         truncated=truncated,
         reached=reached,
     )
-    is_kept = reached | (show == "attempts")
+    is_kept = reached | show_failures
     return AttemptBatch(
         rows, [one if keep else None for one, keep in zip(episodes, is_kept, strict=True)]
     )

@@ -95,7 +95,7 @@ class RunAttempts:
         if not shard.spec.reproducible:
             raise GoalreelError(
                 "clips: an attempt was not filmed, and check=false plays none again. "
-                "Film all attempts: --config 'film={show: attempts}'"
+                "Film all attempts: --config 'film={show_failures: true}'"
             )
         scene, attempts = open_scene(shard.spec.config, self.learned), shard.attempts.take(missing)
         again = partial(simulate_attempts, attempts, scene.env, scene.policy, shard.spec)

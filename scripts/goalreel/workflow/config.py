@@ -244,15 +244,17 @@ def _selection_errors(config: Mapping) -> Errors:
     (chosen,) = given or _default_selection(config)
     views = ("clips", "stills", "card")
     triggers = {f"{view}.episode_trigger": config[view]["episode_trigger"] for view in views}
-    asked = {"success": config["success"], "film.show": config["film"]["show"]}
-    asked |= {key: value for key, value in triggers.items() if value == "failed"}
+    asked = {key: value for key, value in triggers.items() if value == "failed"}
+    if config["success"] != "terminated":
+        asked["success"] = config["success"]
+    if config["film"]["show_failures"]:
+        asked["film.show_failures"] = "true"
     for key, value in asked.items() if chosen != "reaches" else ():
-        if value not in ("terminated", "reaches"):
-            yield (
-                key,
-                f"{value!r} is for goal reaches, and this run films episodes, whatever their "
-                f"outcome; set reaches in place of {chosen}, or leave {key} out",
-            )
+        yield (
+            key,
+            f"{value!r} is for goal reaches, and this run films episodes, whatever their "
+            f"outcome; set reaches in place of {chosen}, or leave {key} out",
+        )
 
 
 def _fill(config: dict) -> None:

@@ -129,7 +129,7 @@ FILM = {
             "trajectories": "trajectories/{shard}.npz",
             "frames": Output("frames/{shard}.npz", when=lambda run: not run.env.has_atlas),
         },
-        config=(*_ENVIRONMENT, "success", "seed", "policy", "film.show", "check"),
+        config=(*_ENVIRONMENT, "success", "seed", "policy", "film.show_failures", "check"),
         limits=("max_attempts_per_reach",),
         tools=("numpy", "player"),
         scope="shard",

@@ -52,7 +52,7 @@ def test_film_joins_segments_with_a_chapter_per_episode(atlases, tmp_path):
 
 def test_failed_attempts_are_chapters_too(atlases, tmp_path):
     policy = {"name": "pump", "epsilon": 0.5}
-    trajectories = simulated(reaches=range(2), policy=policy, show="attempts")
+    trajectories = simulated(reaches=range(2), policy=policy, show_failures=True)
     assert not trajectories.episodes.terminated.all()
     write_trajectories(tmp_path / "00000.npz", trajectories)
     encode_segment(rendered(trajectories, atlases), tmp_path / "00000.mp4", 30, QP, "{}")

@@ -121,11 +121,14 @@ def test_an_episode_alone_is_the_episode_in_company(env, policy):
         assert same_episodes(alone, together[e : e + 1])
 
 
-@pytest.mark.parametrize("show", ["reaches", "attempts"])
-def test_a_reach_does_not_depend_on_its_shard(show):
+@pytest.mark.parametrize("show_failures", [False, True])
+def test_a_reach_does_not_depend_on_its_shard(show_failures):
     policy = {"name": "pump", "epsilon": 0.4}
-    whole = simulated(reaches=range(40), policy=policy, show=show)
-    parts = [simulated(reaches=range(i, i + 8), policy=policy, show=show) for i in range(0, 40, 8)]
+    whole = simulated(reaches=range(40), policy=policy, show_failures=show_failures)
+    parts = [
+        simulated(reaches=range(i, i + 8), policy=policy, show_failures=show_failures)
+        for i in range(0, 40, 8)
+    ]
     assert len(whole.attempts.reach) > 40, "some attempts must fail for this test to tell"
     for name in ("states", "actions", "rewards"):
         joined = np.concatenate([getattr(part, name) for part in parts])
@@ -137,11 +140,11 @@ def test_a_reach_does_not_depend_on_its_shard(show):
 
 def test_many_sub_environments_do_not_change_a_shard(monkeypatch):
     policy = {"name": "pump", "epsilon": 0.4}
-    whole = simulated(reaches=range(30), policy=policy, show="attempts")
+    whole = simulated(reaches=range(30), policy=policy, show_failures=True)
     monkeypatch.setattr("goalreel.simulation.reaches._SLOTS", 7)
     monkeypatch.setattr("goalreel.environments.mountain_car.MountainCar.max_envs", 3)
     monkeypatch.setattr("goalreel.simulation.episodes._ROWS", 50)
-    lots = simulated(reaches=range(30), policy=policy, show="attempts")
+    lots = simulated(reaches=range(30), policy=policy, show_failures=True)
     assert np.array_equal(whole.states, lots.states)
     assert np.array_equal(whole.episodes.seed, lots.episodes.seed)
 
@@ -154,7 +157,9 @@ def test_a_slot_is_filled_by_its_first_attempt_that_reaches():
         outcomes = tried.terminated[tried.reach == reach]
         assert tried.attempt[tried.reach == reach].tolist() == list(range(len(outcomes)))
         assert outcomes[-1] and not outcomes[:-1].any()
-    reached = simulated(reaches=range(60), policy={"name": "pump", "epsilon": 0.4}, show="attempts")
+    reached = simulated(
+        reaches=range(60), policy={"name": "pump", "epsilon": 0.4}, show_failures=True
+    )
     assert len(reached) == len(tried.reach)
 
 

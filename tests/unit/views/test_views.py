@@ -152,7 +152,7 @@ def test_a_picture_that_the_atlas_lacks_is_drawn(atlases):
 
 def test_failed_attempts_are_shown_by_no_view(atlases, tmp_path):
     both, reached = (
-        simulated(reaches=range(5), policy=NOISY, show=show) for show in ("attempts", "reaches")
+        simulated(reaches=range(5), policy=NOISY, show_failures=kept) for kept in (True, False)
     )
     assert len(both) > len(reached) == 5
     swarms = [swarm_of(shard, atlases=atlases) for shard in (both, reached)]

@@ -242,6 +242,7 @@ def test_a_fault_names_the_key_the_value_and_what_is_allowed(given, message):
 FORMER = [
     ({"max_steps": 5}, "max_episode_steps"),
     ({"max_attempts": 5}, "max_attempts_per_reach"),
+    ({"film": {"show": "attempts"}}, "show_failures"),
 ]
 
 

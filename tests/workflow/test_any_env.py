@@ -289,7 +289,7 @@ def test_unseeded_environment_is_filmed_once_and_marked(tmp_path):
         ("TestBoundless-v0", {}, "'random' draws uniformly, but the actions have no bounds"),
         ("TestWorded-v0", {}, "its action space is Text"),
         ("TestNowhere-v0", {}, "unknown value 'TestNowhere-v0'"),
-        ("TestEndless-v0", {}, "not ended after 50 steps; set max_episode_steps"),
+        ("TestEndless-v0", {}, "not ended after 50 steps. Set max_episode_steps"),
         ("TestPictured-v0", {"env_kwargs": {"length": "far"}}, "env_kwargs {'length': 'far'}"),
         ("CartPole-v1", wrapped({f"{WRAPPERS}:TimeLimit": {"max_episode_steps": -1}}), "be made: "),
         ("CartPole-v1", wrapped(f"{WRAPPERS}:Autoreset.__name__"), "has no callable"),

@@ -109,11 +109,11 @@ def change(datasets, dataset, what):
 @pytest.mark.parametrize(
     ("place", "row", "message"),
     [
-        ("episode_1/observations", 0, "the observation after step 0 was"),
-        ("episode_1/observations", 7, "the observation after step 7 was"),
-        ("episode_1/observations", -1, "the observation after step {last} was"),
-        ("episode_1/rewards", 3, "the reward of step 4 was"),
-        ("episode_1/terminations", -1, "whether it terminates was"),
+        ("episode_1/observations", 0, "the observation after step 0."),
+        ("episode_1/observations", 7, "the observation after step 7."),
+        ("episode_1/observations", -1, "the observation after step {last}."),
+        ("episode_1/rewards", 3, "the reward of step 4."),
+        ("episode_1/terminations", -1, "terminated."),
     ],
 )
 def test_what_does_not_replay_is_named(datasets, name, place, row, message):
@@ -127,7 +127,8 @@ def test_what_does_not_replay_is_named(datasets, name, place, row, message):
     environment = make_environment({"env": name})
     with pytest.raises(GoalreelError) as error:
         play_recording(read_episodes("some/set-v0", range(3)), environment, NO_SPEC, None)
-    assert str(error.value).startswith(f"policy.dataset: some/set-v0, episode 1 (seed {2**64 - 2})")
+    assert str(error.value).startswith("policy.dataset: some/set-v0, episode 1: ")
+    assert f"seed: {2**64 - 2}" in str(error.value)
     assert message.format(last=len(given[1][1])) in str(error.value)
     play_recording(read_episodes("some/set-v0", range(1)), environment, NO_SPEC, None)
 
@@ -140,7 +141,7 @@ def test_episodes_of_unknown_seeds_are_refused_by_number(datasets):
         lambda file: [file[f"episode_{n}"].attrs.pop("seed") for n in (1, 3)],
     )
     with pytest.raises(
-        GoalreelError, match=r"policy.dataset: some/set-v0: the seed of episode 1, 3 is"
+        GoalreelError, match=r"policy.dataset: some/set-v0: .* without a known seed: 1, 3\."
     ):
         read_episodes("some/set-v0", range(5))
     assert len(read_episodes("some/set-v0", range(1))) == 1

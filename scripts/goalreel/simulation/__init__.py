@@ -1,1 +1,1 @@
-"""Episodes, reaches and recordings, played into the trajectory file."""
+"""Simulate episodes, reaches and recordings, and store them in trajectory files."""

@@ -1,7 +1,7 @@
-"""Episodes: what a policy does from a seed until the environment ends it.
+"""Simulate episodes: a policy plays from a seed until the environment ends the episode.
 
-An episode is a function of its seed, environment and policy alone, whatever is simulated beside
-it.
+An episode depends only on its seed, environment and policy, not on the episodes that are simulated
+at the same time.
 """
 
 import contextlib
@@ -15,44 +15,44 @@ from goalreel.environments.environment import Environment, SubEnvs
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import Policy
 
-_ROWS = 1024  # steps that memory is allocated for at first
-_MAX_STEPS = 200_000  # one that goes on so long has no end; Atari's longest takes 108,000
+_ROWS = 1024  # steps that memory is allocated for initially
+_MAX_STEPS = 200_000  # no episode should be longer; Atari's longest takes 108,000
 
 
 @dataclass(frozen=True)
 class Episode:
-    """An episode as it is recorded."""
+    """The record of a simulated episode."""
 
     seed: int
-    states: np.ndarray  # (steps + 1, width) float64, row 0 the reset state
+    states: np.ndarray  # (steps + 1, width) float64, from the reset on
     actions: np.ndarray  # (steps, *stored_shape)
     rewards: np.ndarray  # (steps,) float64
-    terminated: bool  # by its last step
+    terminated: bool  # at the last step
     truncated: bool
 
     @property
     def return_(self) -> float:
-        """The rewards summed in order."""
+        """The sum of the rewards, added in order."""
         return 0.0 + float(np.cumsum(self.rewards)[-1])
 
 
 class EpisodeRecorder(Protocol):
-    """Films episodes while they are played, a batch at a time."""
+    """Records the frames of episodes while they are played, one batch at a time."""
 
     def on_batch_start(self, indices: np.ndarray, seeds: np.ndarray) -> bool:
-        """Return whether a batch is filmed while played; indices: (num_envs,) its episodes."""
+        """Return whether to record a batch; indices: (num_envs,) its episodes."""
 
     def on_step(self, indices: np.ndarray, batch: SubEnvs) -> None:
-        """Take the next picture of each episode that goes on."""
+        """Record the next frame of each running episode."""
 
     def on_episode_end(self, index: int, episode: Episode) -> None:
-        """Take note that an episode has ended."""
+        """Handle the end of an episode."""
 
     def finish(self) -> None:
-        """Take note that all episodes of the batch have ended."""
+        """Handle the end of the batch, when all its episodes have ended."""
 
     def arrange(self, place: np.ndarray) -> None:
-        """Take the order of the film: place[i] tells which of those kept is its episode i."""
+        """Set the film order: film episode i is number place[i] of the kept episodes."""
 
 
 def simulate_episodes(
@@ -63,20 +63,19 @@ def simulate_episodes(
     recorder: EpisodeRecorder | None = None,
     watch: Callable[[np.ndarray, int, Sequence], None] | None = None,
 ) -> list[Episode]:
-    """Play one episode from each seed, many of them side by side.
+    """Play one episode from each seed, many of them in parallel.
 
-    The result of an episode is the same for any company, so one attempt is replayed by a batch of
-    one.
+    The batch does not affect the result, so a batch of one can replay a single attempt.
 
     Args:
-        seeds: (episodes,) integers in [0, 2**64), as `env.reset(seed=...)` takes them.
-        environment: of `make_environment`.
-        policy: of `make_policy`.
-        step_limits: (episodes,) after how many steps to stop, if the environment does not end an
-            episode before; None to play them to their end.
-        recorder: what films them, None for nothing.
-        watch: called after the resets and each step with the indices of those that go on, the
-            number of steps, and what the policy sees of each.
+        seeds: (episodes,) integers in [0, 2**64), passed to `env.reset(seed=...)`.
+        environment: the result of `make_environment`.
+        policy: the result of `make_policy`.
+        step_limits: (episodes,) the steps after which to stop episodes that the environment has
+            not ended; None to play all to their end.
+        recorder: records the frames; None to record none.
+        watch: called after the resets and after each step with the indices of the running
+            episodes, the number of steps, and their observations.
 
     Raises:
         GoalreelError: an episode does not end, or the environment or the policy fails.
@@ -93,12 +92,12 @@ def simulate_episodes(
 
     all_indices, all_generators = np.arange(count), policy.generators(seeds)
     for first in range(0, count, environment.max_envs):
-        together = (first <= all_indices) & (all_indices < first + environment.max_envs)
-        indices, generators = all_indices[together], all_generators.take(together)
-        everyone = slice(first, first + len(indices))  # faster than the sub-environments' numbers
+        in_batch = (first <= all_indices) & (all_indices < first + environment.max_envs)
+        indices, generators = all_indices[in_batch], all_generators.take(in_batch)
+        columns = slice(first, first + len(indices))  # faster than an index array
         filming = recorder is not None and recorder.on_batch_start(indices, seeds[indices])
         with contextlib.closing(environment.sub_envs(seeds[indices])) as batch:
-            _write(states[0], everyone, batch.states())
+            _write(states[0], columns, batch.states())
             if filming:
                 recorder.on_step(indices, batch)
             if watch is not None:
@@ -107,19 +106,20 @@ def simulate_episodes(
             while running.any():
                 if t == (environment.max_episode_steps or _MAX_STEPS):
                     raise GoalreelError(
-                        f"{environment.id}: the episode of seed {seeds[indices[running][0]]} has "
-                        f"not ended after {t:,} steps; set max_episode_steps, its time limit"
+                        f"max_episode_steps: The {environment.id} episode of seed "
+                        f"{seeds[indices[running][0]]} has not ended after {t:,} steps. Set "
+                        "max_episode_steps to limit its length."
                     )
                 if t == len(actions):
                     states, actions, rewards = (
-                        np.concatenate([one, np.zeros_like(one)])
-                        for one in (states, actions, rewards)
+                        np.concatenate([array, np.zeros_like(array)])
+                        for array in (states, actions, rewards)
                     )
                 chosen, generators = policy.act(batch.observations(), environment, generators)
                 reward, goal, limit = batch.step(chosen)
-                actions[t, everyone], rewards[t, everyone] = chosen, reward
+                actions[t, columns], rewards[t, columns] = chosen, reward
                 t += 1
-                _write(states[t], everyone, batch.states())
+                _write(states[t], columns, batch.states())
                 if filming:
                     recorder.on_step(indices, batch)
                 if watch is not None:
@@ -128,16 +128,16 @@ def simulate_episodes(
                 if step_limits is not None:
                     over |= running & (step_limits[indices] == t)
                 for place in np.flatnonzero(over).tolist():
-                    index, over_by = int(indices[place]), (bool(goal[place]), bool(limit[place]))
-                    played = states[: t + 1, :, index], actions[:t, index], rewards[:t, index]
-                    copies = (part.copy() for part in played)
-                    episodes[index] = Episode(int(seeds[index]), *copies, *over_by)
+                    index, endings = int(indices[place]), (bool(goal[place]), bool(limit[place]))
+                    arrays = states[: t + 1, :, index], actions[:t, index], rewards[:t, index]
+                    copies = (array.copy() for array in arrays)
+                    episodes[index] = Episode(int(seeds[index]), *copies, *endings)
                     if recorder is not None:
                         recorder.on_episode_end(index, episodes[index])
                 running &= ~over
                 if 0 < np.count_nonzero(running) < (1 - environment.idle_share) * len(indices):
                     batch, generators = batch.take(running), generators.take(running)
-                    indices = everyone = indices[running]
+                    indices = columns = indices[running]
                     running = np.ones(len(indices), bool)
         if recorder is not None:
             recorder.finish()
@@ -146,6 +146,6 @@ def simulate_episodes(
 
 
 def _write(row: np.ndarray, indices: np.ndarray | slice, states: Sequence[np.ndarray]) -> None:
-    """Write the sub-environments' states into a row, (width, episodes)."""
-    for number, column in zip(row, states, strict=True):
-        number[indices] = column
+    """Write the sub-environments' states into a row of shape (width, episodes)."""
+    for target, values in zip(row, states, strict=True):
+        target[indices] = values

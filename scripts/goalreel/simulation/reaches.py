@@ -1,11 +1,11 @@
-"""Reaches: slots that are filled by their first attempt that reaches the goal.
+"""Simulate reaches: each reach repeats attempts until one of them reaches the goal.
 
-What counts as reaching is the user's `success`: that the environment terminates the episode, as
-Mountain Car does at the goal, that its time limit truncates it, or a return.
+The option `success` defines the goal: the environment terminates the episode (as Mountain Car does
+at the flag), its time limit truncates it, or its return is high enough. If a run films episodes
+instead of reaches, `success` is None: every episode counts, so each reach has one attempt.
 
-Reach i tries the episodes of seeds S(i, 0), S(i, 1), ... (seeding.episode_seeds) and so depends on
-the root seed, the environment, the policy and i alone, not on its shard. Where episodes are filmed
-and not reaches, `success` is None: every episode counts, so that each slot has one attempt.
+Attempt a of reach i plays seed S(i, a), see `seeding.episode_seeds`. A reach therefore depends only
+on the root seed, the environment, the policy and i, and not on its shard.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.simulation.episodes import Episode, EpisodeRecorder, simulate_episodes
 from goalreel.simulation.trajectories import Attempts, Trajectories, concatenate
 
-_STEPS = "states", "actions", "rewards"  # of an episode
-_SLOTS = 4096  # that are filled together, which bounds the memory
+_STEPS = "states", "actions", "rewards"  # fields of an episode
+_MAX_REACHES = 4096  # simulated together, to limit memory
 
 
 def simulate_reaches(
@@ -39,50 +39,47 @@ def simulate_reaches(
     recorder: EpisodeRecorder | None = None,
     seeds: Sequence[int] | None = None,
 ) -> Trajectories:
-    """Fill the slots of a shard.
+    """Simulate the reaches of a shard.
 
     Args:
-        reaches: the slots' numbers.
-        root_seed: of the run, from which every episode's seed derives.
-        environment: what the episodes are played in.
-        policy: who plays them.
-        max_attempts: the most episodes for one slot.
-        show_failures: whether to keep the states of all episodes, not only of those that reach
-            the goal.
-        spec: how the trajectories are made.
-        success: "terminated", "truncated" or the least return that counts as reaching the goal;
+        reaches: the numbers of the reaches.
+        root_seed: the run's seed, from which all seeds of episodes are derived.
+        environment: the environment to play in.
+        policy: the policy to play.
+        max_attempts: the greatest number of attempts per reach.
+        show_failures: whether to keep the states of attempts that fail.
+        spec: the spec to store with the trajectories.
+        success: "terminated", "truncated", or the least return that counts as reaching the goal;
             None if every episode counts.
-        recorder: what films the episodes, None for nothing.
-        seeds: the slots', where every episode counts; None for seeds derived from the root seed.
+        recorder: records the frames; None to record none.
+        seeds: the seed of each episode if every episode counts; None to derive them.
 
     Raises:
-        GoalreelError: slots stay open after `max_attempts` episodes.
+        GoalreelError: a reach has not reached the goal after `max_attempts` attempts.
 
     """
     policy.check(environment)
     batches = []
-    for first in range(reaches.start, reaches.stop, _SLOTS):
-        slots = np.arange(first, min(first + _SLOTS, reaches.stop))
-        given = None if seeds is None else np.array(seeds)[slots - reaches.start]
-        # Attempt a of all slots that are still open, round by round.
+    for first in range(reaches.start, reaches.stop, _MAX_REACHES):
+        pending = np.arange(first, min(first + _MAX_REACHES, reaches.stop))
+        fixed = None if seeds is None else np.array(seeds)[pending - reaches.start]
+        # Each round plays one attempt of every reach that is still pending.
         for attempt in range(max_attempts):
-            if len(slots) == 0:
+            if len(pending) == 0:
                 break
-            started = episode_seeds(root_seed, slots, attempt) if given is None else given
+            started = episode_seeds(root_seed, pending, attempt) if fixed is None else fixed
             episodes = simulate_episodes(started, environment, policy, recorder=recorder)
-            batch = to_batch(slots, attempt, started, episodes, environment, success, show_failures)
+            batch = to_batch(
+                pending, attempt, started, episodes, environment, success, show_failures
+            )
             batches.append(batch)
-            slots = slots[~batch.rows.reached]
-    reached_count = sum(int(part.rows.reached.sum()) for part in batches)
-    if reached_count < len(reaches):
-        still_open = len(reaches) - reached_count
-        tried = sum(len(part.rows.reach) for part in batches)
-        raise GoalreelError(
-            f"reaches {reaches.start} to {reaches.stop - 1}: {reached_count} of {len(reaches)} "
-            f"reached the goal in {tried} episodes, {still_open} still open after "
-            f"max_attempts_per_reach: {max_attempts}; raise max_attempts_per_reach or let the "
-            f"policy reach more often ({_hint(environment, success)})"
-        )
+            pending = pending[~batch.rows.reached]
+        if len(pending) > 0:
+            raise GoalreelError(
+                f"reach {pending[0]}: The policy failed in all {max_attempts} attempts. Raise "
+                f"max_attempts_per_reach, {_fix(environment, success)}, or use a better policy.\n"
+                f"  reaches that failed in this job: {len(pending)} of {len(reaches)}"
+            )
     return assemble(batches, spec, recorder)
 
 
@@ -93,27 +90,28 @@ def simulate_attempts(
     spec: Spec,
     recorder: EpisodeRecorder | None = None,
 ) -> Trajectories:
-    """Simulate attempts again from their seeds; the result films them all, in their order.
+    """Replay attempts from their seeds, and return the trajectories of all, in the same order.
 
-    Raises GoalreelError if an episode differs from its row.
+    Raises GoalreelError if a replayed episode differs from its row.
     """
     episodes = simulate_episodes(attempts.seed, environment, policy, recorder=recorder)
-    again = [(len(one.rewards), one.return_) for one in episodes]
-    if again != list(zip(attempts.steps.tolist(), attempts.return_.tolist(), strict=True)):
+    replayed = [(len(episode.rewards), episode.return_) for episode in episodes]
+    if replayed != list(zip(attempts.steps.tolist(), attempts.return_.tolist(), strict=True)):
         raise GoalreelError(
-            "attempts simulated again from their seeds differ from the recorded ones"
+            f"env: '{environment.id}' replays attempts differently from the same seeds. Delete the "
+            "results, and film again with the versions that are installed now."
         )
     return assemble([AttemptBatch(attempts, episodes)], spec, recorder)
 
 
-def _hint(environment, success: str | float | None) -> str:
+def _fix(environment, success: str | float | None) -> str:
     if describe(environment.id).is_mountain_car and success == "terminated":
-        return "policy.name: pump, a lower policy.epsilon, a higher policy.force"
-    return f"a reach needs success: {success}"
+        return "set policy.name=pump, a lower policy.epsilon or a higher policy.force"
+    return f"relax success={success}"
 
 
 def has_reached(success: str | float | None, terminated, truncated, returned) -> np.ndarray:
-    """Return which episodes reached the goal, given (episodes,) arrays or one episode's values."""
+    """Return whether episodes reached the goal; the arguments are (episodes,) arrays or scalars."""
     if success is None:
         return np.ones(np.shape(terminated), bool)
     if isinstance(success, str):
@@ -122,10 +120,10 @@ def has_reached(success: str | float | None, terminated, truncated, returned) ->
 
 
 class AttemptBatch(NamedTuple):
-    """Episodes that were played side by side."""
+    """Attempts that were played in one batch."""
 
     rows: Attempts
-    episodes: list[Episode | None]  # of each row, None where it is not kept
+    episodes: list[Episode | None]  # one for each row, None if it is not kept
 
 
 def to_batch(
@@ -137,53 +135,59 @@ def to_batch(
     success: str | float | None,
     show_failures: bool = True,
 ) -> AttemptBatch:
-    """Return episodes that are an attempt at each reach, of this number or these.
+    """Return episodes as a batch: one attempt at each reach.
 
-    show_failures: whether to keep the episodes that did not reach the goal.
+    Args:
+        reaches: (episodes,) the number of each episode's reach.
+        attempt: the number of the attempt, or (episodes,) numbers.
+        seeds: (episodes,) the seeds.
+        episodes: the simulated episodes.
+        environment: the environment that they were played in.
+        success: as in `simulate_reaches`.
+        show_failures: whether to keep episodes that did not reach the goal.
     """
-    terminated = np.array([one.terminated for one in episodes])
-    truncated = np.array([one.truncated for one in episodes])
-    returns = np.array([one.return_ for one in episodes])
+    terminated = np.array([episode.terminated for episode in episodes])
+    truncated = np.array([episode.truncated for episode in episodes])
+    returns = np.array([episode.return_ for episode in episodes])
     positions = np.full(len(episodes), np.nan)
     if describe(environment.id).is_mountain_car:
-        positions = np.array([one.states[0, 0] for one in episodes])
+        positions = np.array([episode.states[0, 0] for episode in episodes])
     reached = has_reached(success, terminated, truncated, returns)
     rows = Attempts(
         reach=reaches,
         attempt=np.full(len(reaches), attempt),
         seed=seeds,
         initial_position=positions,
-        steps=np.array([len(one.rewards) for one in episodes]),
+        steps=np.array([len(episode.rewards) for episode in episodes]),
         return_=returns,
         terminated=terminated,
         truncated=truncated,
         reached=reached,
     )
     is_kept = reached | show_failures
-    return AttemptBatch(
-        rows, [one if keep else None for one, keep in zip(episodes, is_kept, strict=True)]
-    )
+    pairs = zip(episodes, is_kept, strict=True)
+    return AttemptBatch(rows, [episode if keep else None for episode, keep in pairs])
 
 
 def assemble(
     batches: Sequence[AttemptBatch], spec: Spec, recorder: EpisodeRecorder | None = None
 ) -> Trajectories:
-    """Return the trajectories of all batches, by reach and attempt: every row, and what is kept.
+    """Return the trajectories of all batches, sorted by reach and attempt.
 
-    spec: how they are made; recorder: what has filmed them, which gets the order of the film.
+    The recorder, if given, receives the film order.
     """
     attempts = concatenate(part.rows for part in batches)
-    played = [one for part in batches for one in part.episodes]
-    is_kept = np.array([one is not None for one in played])
+    played = [episode for part in batches for episode in part.episodes]
+    is_kept = np.array([episode is not None for episode in played])
     order = np.lexsort((attempts.attempt, attempts.reach))
-    made = order[is_kept[order]]  # the film's episodes, by their place among all rows
-    place = np.argsort(np.argsort(made))  # and among those that are kept
+    filmed = order[is_kept[order]]  # row numbers, in film order
+    place = np.argsort(np.argsort(filmed))  # the same, counting only the kept rows
     if recorder is not None:
         recorder.arrange(place)
-    episodes, kept = attempts.take(made), [played[row] for row in made.tolist()]
+    episodes, kept = attempts.take(filmed), [played[row] for row in filmed.tolist()]
     return Trajectories(
         np.concatenate([[0], np.cumsum(episodes.steps + 1)]),
-        *(np.concatenate([getattr(one, part) for one in kept]) for part in _STEPS),
+        *(np.concatenate([getattr(episode, name) for episode in kept]) for name in _STEPS),
         episodes=episodes,
         attempts=attempts.take(order),
         probe=probe(),

@@ -1,9 +1,10 @@
-"""Recorded episodes, played as they are: reach i is the file's episode i, reached or not.
+"""Replay recorded episodes: reach i is episode i of the recording, reached or not.
 
-Actions are played from their seeds by the environment itself; those of a Minari data set are
-compared with what it has of every step. A recording that stops before its
-episode ends is shown up to there, neither terminated nor truncated; one that goes on after it is
-refused. States, of the Mountain Cars alone, are shown as they are.
+The environment replays recorded actions from their seeds. Episodes of a Minari dataset are also
+compared with their recorded observations, rewards and endings. If a recording stops before its
+episode ends, the film shows the part that exists, and the episode is neither terminated nor
+truncated. If it continues after the end, it is an error. Recorded states, which only the Mountain
+Cars support, are shown unchanged.
 """
 
 import itertools
@@ -23,8 +24,8 @@ from goalreel.simulation.reaches import assemble, to_batch
 from goalreel.simulation.recording_file import RecordedEpisode
 from goalreel.simulation.trajectories import Trajectories
 
-NO_ACTION = -1  # in MountainCarContinuous-v0 NaN: what states were recorded without
-_BATCH_ROWS = 1 << 16  # that may be played side by side whatever their lengths
+NO_ACTION = -1  # stored with recorded states, whose actions are unknown; NaN if continuous
+_BATCH_ROWS = 1 << 16  # rows that a batch may take whatever its episodes' lengths
 
 
 def play_recording(
@@ -34,29 +35,31 @@ def play_recording(
     success: str | float | None,
     recorder: EpisodeRecorder | None = None,
 ) -> Trajectories:
-    """Return the trajectories of a shard of recorded episodes, all of them for the film.
+    """Return the trajectories of a shard of recorded episodes, all of which are filmed.
 
-    Raises GoalreelError for an episode that cannot be played.
+    Raises GoalreelError if an episode cannot be replayed.
     """
     batches = []
-    for some in _batches(recorded):
-        seeds, reaches = np.array([one.seed for one in some]), [one.number for one in some]
-        if some[0].states is not None:
-            episodes = [_shown(one, environment) for one in some]
+    for group in _batches(recorded):
+        seeds = np.array([episode.seed for episode in group])
+        reaches = np.array([episode.number for episode in group])
+        if group[0].states is not None:
+            episodes = [_to_episode(episode, environment) for episode in group]
         else:
-            episodes = _played(some, seeds, environment, recorder)
-        batches.append(to_batch(np.array(reaches), 0, seeds, episodes, environment, success))
+            episodes = _replay(group, seeds, environment, recorder)
+        batches.append(to_batch(reaches, 0, seeds, episodes, environment, success))
     return assemble(batches, spec, recorder)
 
 
 def _batches(recorded: Sequence[RecordedEpisode]) -> Iterator[Sequence[RecordedEpisode]]:
-    """Yield neighbours that are played side by side, so that memory follows the file's rows.
+    """Yield consecutive episodes to play in parallel, in batches that limit memory.
 
-    A batch takes the rows of its longest episode for each: as many as four times its own.
+    A batch allocates the longest episode's rows for every episode, so this may be at most four
+    times the rows that its episodes have.
     """
     first = rows = longest = 0
-    for number, one in enumerate(recorded):
-        length = len(one.actions if one.states is None else one.states)
+    for number, episode in enumerate(recorded):
+        length = len(episode.actions if episode.states is None else episode.states)
         rows, longest = rows + length, max(longest, length)
         if longest * (number + 1 - first) > max(4 * rows, _BATCH_ROWS):
             yield recorded[first:number]
@@ -64,82 +67,83 @@ def _batches(recorded: Sequence[RecordedEpisode]) -> Iterator[Sequence[RecordedE
     yield recorded[first:]
 
 
-def _actions(one: RecordedEpisode, environment: Environment) -> np.ndarray:
-    """Return an episode's actions as the trajectory file holds them."""
-    rows, space = one.actions, environment.actions
+def _to_stored(episode: RecordedEpisode, environment: Environment) -> np.ndarray:
+    """Return an episode's actions in the form that the trajectory file stores."""
+    rows, space = episode.actions, environment.actions
     if rows.shape[1] != len(space.low):
         raise GoalreelError(
-            f"{one.label}: an action is {rows.shape[1]} numbers; {environment.id} takes {space}"
+            f"{episode.label}: Its actions have {rows.shape[1]} numbers, but {environment.id} "
+            f"takes {space}. Set env to the recorded environment."
         )
     if space.whole and rows.dtype.kind == "f" and (rows == np.floor(rows)).all():
         rows = rows.astype(np.int64)
-    return space.checked(rows.reshape(len(rows), *space.shape), len(rows), f"{one.label}:")
+    return space.checked(rows.reshape(len(rows), *space.shape), len(rows), f"{episode.label}:")
 
 
 class _Script(NamedTuple):
-    """A policy that plays recorded actions, each sub-environment its own."""
+    """A policy that plays the recorded actions of each sub-environment's episode."""
 
-    parts: Sequence[np.ndarray]
+    actions: Sequence[np.ndarray]
 
     def generators(self, seeds: np.ndarray) -> PerEnv:
-        # A sub-environment may be stepped after its end, which is ignored.
-        return PerEnv(itertools.chain(part, itertools.repeat(part[-1])) for part in self.parts)
+        # A sub-environment may be stepped after its episode's end; the last action repeats there.
+        return PerEnv(itertools.chain(rows, itertools.repeat(rows[-1])) for rows in self.actions)
 
     def act(self, observations, environment, generators: PerEnv) -> tuple[np.ndarray, PerEnv]:
         return np.array([next(actions) for actions in generators]), generators
 
 
-def _played(
+def _replay(
     recorded: Sequence[RecordedEpisode],
     seeds: np.ndarray,
     environment: Environment,
     recorder: EpisodeRecorder | None,
 ) -> list[Episode]:
-    """Return recorded actions as the environment plays them from their seeds."""
-    parts = [_actions(one, environment) for one in recorded]
-    lengths = np.array([len(part) for part in parts])
-    has_seen = recorded[0].observations is not None
-    watch = partial(compare_observations, recorded) if has_seen else None
-    episodes = simulate_episodes(seeds, environment, _Script(parts), lengths, recorder, watch)
+    """Return the episodes that recorded actions give when played from their seeds."""
+    actions = [_to_stored(episode, environment) for episode in recorded]
+    lengths = np.array([len(rows) for rows in actions])
+    has_observations = recorded[0].observations is not None
+    watch = partial(compare_observations, recorded) if has_observations else None
+    episodes = simulate_episodes(seeds, environment, _Script(actions), lengths, recorder, watch)
     compare_outcomes(recorded, episodes)
-    for one, actions, episode in zip(recorded, parts, episodes, strict=True):
-        if len(episode.actions) < len(actions):
+    for expected, length, episode in zip(recorded, lengths, episodes, strict=True):
+        if len(episode.actions) < length:
             raise GoalreelError(
-                f"{one.label}: it has {len(actions)} actions, and the environment ends the episode "
-                f"of seed {one.seed} after {len(episode.actions)} steps; was it recorded with "
-                f"another env, env_kwargs, max_episode_steps or seed?"
+                f"{expected.label}: It has {length} actions, but its episode ends after "
+                f"{len(episode.actions)} steps. Set env, env_kwargs and "
+                "max_episode_steps as recorded."
             )
     return episodes
 
 
-def _shown(one: RecordedEpisode, environment: Environment) -> Episode:
-    """Return recorded states as an episode; its actions are not known."""
+def _to_episode(recorded: RecordedEpisode, environment: Environment) -> Episode:
+    """Return recorded states as an episode with unknown actions."""
     if not describe(environment.id).is_mountain_car:
         raise GoalreelError(
-            f"{one.label}: it holds positions and velocities, which are Mountain Car's; episodes "
-            f"of {environment.id} are recorded by their seeds and actions"
+            f"{recorded.label}: Only the Mountain Cars can be filmed from positions and "
+            f"velocities. For {environment.id}, record seeds and actions instead."
         )
-    states, steps = one.states[:, :2], len(one.states) - 1
-    # As float32, in which MountainCarContinuous-v0 keeps them, the limits lie further out.
+    states, steps = recorded.states[:, :2], len(recorded.states) - 1
+    # MountainCarContinuous-v0 keeps float32 states, whose limits are slightly wider.
     low, high = np.float32([MIN_POSITION, MAX_POSITION]).astype(np.float64)
     on_track = (states[:, 0] >= low) & (states[:, 0] <= high) & np.isfinite(states[:, 1])
     wrong = np.flatnonzero(~on_track)[:1].tolist()
     if wrong or steps == 0:
-        what = f"state {wrong[0]} is {states[wrong[0]].tolist()}" if wrong else "one state"
+        state = f"State {wrong[0]} is {states[wrong[0]].tolist()}" if wrong else "It has one state"
         raise GoalreelError(
-            f"{one.label}: {what}; allowed: two states or more, positions from {MIN_POSITION} "
-            f"to {MAX_POSITION}"
+            f"{recorded.label}: {state}. Record two or more states, with positions from "
+            f"{MIN_POSITION} to {MAX_POSITION}."
         )
-    # Every step of MountainCar-v0 costs 1; a force is not known, nor then what it cost.
+    # Every step of MountainCar-v0 costs 1. In the continuous one the cost depends on the action.
     action, reward = (np.nan, np.nan) if environment.continuous else (NO_ACTION, -1.0)
-    has_rewards = one.states.shape[1] == 3
+    has_rewards = recorded.states.shape[1] == 3
     position, velocity = states[-1]
     goal = position >= environment.goal_position and velocity >= environment.goal_velocity
     return Episode(
-        seed=int(one.seed),
+        seed=int(recorded.seed),
         states=states,
         actions=np.full(steps, action, environment.actions.stored_dtype),
-        rewards=one.states[1:, 2] if has_rewards else np.full(steps, reward),
+        rewards=recorded.states[1:, 2] if has_rewards else np.full(steps, reward),
         terminated=bool(goal),
         truncated=steps >= environment.max_episode_steps,
     )

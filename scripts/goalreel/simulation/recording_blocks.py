@@ -1,12 +1,12 @@
-"""A recording as the run keeps it: read once, in blocks of rows, so that a shard reads its own.
+"""Store a recording in blocks of rows, so that a shard reads only the blocks that it needs.
 
-It is a compressed .npz without objects:
+The file is a compressed .npz without objects:
 
     kind, version     "recording" and the version of this layout
     spec              JSON: how the file was made
-    offsets, seeds    those of a Recording
-    columns           "actions" or "states", which its rows are
-    actions_0, ...    or states_0, ...: its rows, so many to a block
+    offsets, seeds    as in Recording
+    columns           the kind of rows, "actions" or "states"
+    actions_0, ...    the rows, in blocks of 65,536 (states_0, ... for states)
 """
 
 import os
@@ -20,11 +20,11 @@ from goalreel.simulation.recording_file import RecordedEpisode, Recording
 
 VERSION = 3
 _KIND = "recording"
-_ROWS = 1 << 16  # of a block
+_ROWS = 1 << 16  # rows per block
 
 
 def write_blocks(path: str | os.PathLike, recording: Recording, spec: Spec) -> None:
-    """Write a recording; the same one gives the same bytes."""
+    """Write a recording; the bytes depend only on the recording and the spec."""
     arrays = npz.header(_KIND, VERSION) | {"spec": np.array(spec.text)}
     arrays |= {"offsets": recording.offsets, "seeds": recording.seeds}
     arrays |= {"columns": np.array(recording.columns)}
@@ -34,31 +34,31 @@ def write_blocks(path: str | os.PathLike, recording: Recording, spec: Spec) -> N
 
 
 def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> list[RecordedEpisode]:
-    """Return some of a recording's episodes; of the file no more is read than they need.
+    """Return a range of a recording's episodes, reading only the blocks that hold them.
 
     Args:
-        path: what `write_blocks` wrote.
-        episodes: which, one or more.
-        label: the option that names the recording, and its value.
+        path: a file that `write_blocks` wrote.
+        episodes: the numbers of the episodes, at least one.
+        label: the option that names the recording, with its value, for messages.
 
     Raises:
-        GoalreelError: there is no such file, or the recording has fewer episodes.
-        UnusableFileError: the file is corrupt, or another.
+        GoalreelError: the file does not exist, or the recording has fewer episodes.
+        UnusableFileError: the file is damaged, or not a recording.
     """
-    whole = npz.read(path, _KIND, VERSION, ("offsets", "seeds", "columns"))
-    offsets, seeds, columns = whole["offsets"], whole["seeds"], str(whole["columns"])
+    index = npz.read(path, _KIND, VERSION, ("offsets", "seeds", "columns"))
+    offsets, seeds, columns = index["offsets"], index["seeds"], str(index["columns"])
     if episodes.stop > len(seeds):
         raise GoalreelError(
-            f"{label} has {pluralize(len(seeds), 'episode')}, and {episodes.stop} were asked for; "
-            f"set episodes to {len(seeds)} or fewer"
+            f"episodes: {label} has only {pluralize(len(seeds), 'episode')}, and {episodes.stop} "
+            f"are needed. Set episodes={len(seeds)} or fewer."
         )
     first, end = int(offsets[episodes.start]), int(offsets[episodes.stop])
     blocks = range(first // _ROWS, (end - 1) // _ROWS + 1)
     parts = npz.read(path, _KIND, VERSION, [f"{columns}_{block}" for block in blocks])
     rows = np.concatenate(list(parts.values()))[first - blocks.start * _ROWS :]
-    found = []
+    recorded = []
     for number in episodes:
-        own = rows[offsets[number] - first : offsets[number + 1] - first]
+        episode_rows = rows[offsets[number] - first : offsets[number + 1] - first]
         name = f"{label}, episode {number}"
-        found.append(RecordedEpisode(name, number, seeds[number], **{columns: own}))
-    return found
+        recorded.append(RecordedEpisode(name, number, seeds[number], **{columns: episode_rows}))
+    return recorded

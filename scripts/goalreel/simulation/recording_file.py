@@ -1,20 +1,22 @@
-"""A file of episodes that were recorded elsewhere: its columns, and how they are read.
+"""Read a file of episodes that were recorded elsewhere.
 
-CSV with a header, or .npz with an array for each column; a row is a step, or a state:
+The file is CSV with a header, or .npz with one array per column. To replay actions, each row is a
+step:
 
-    episode           any number; an episode's rows follow each other, in the order of its steps.
-                      Reach i is the file's i-th episode, counted from 0
-    seed              of the episode: what `env.reset(seed=...)` was given
-    action            the step's action; or action_0, action_1, ... where it is several numbers
-                      (in .npz also one array `action` of shape (rows, numbers))
-    env               the environment's id (optional; of the first row). No other plays it then. In
-                      .npz it may be a single text
+    episode           a number; the rows of an episode are consecutive and in the order of its
+                      steps. Reach i is the file's i-th episode, counted from 0
+    seed              the episode's seed, as passed to `env.reset(seed=...)`
+    action            the action; action_0, action_1, ... if it has several numbers (an .npz may
+                      have one array `action` of shape (rows, numbers) instead)
+    env               optional: the environment's id. Only the first row is read, and goalreel
+                      rejects the file for any other environment. An .npz may have a single string
 
-or, for the Mountain Cars, the states themselves, shown as they are, the reset state first:
+For the Mountain Cars the file may hold states instead. Each row is then a state, from the reset on:
 
-    episode, and seed if it is known
+    episode           as above
+    seed              optional
     position, velocity
-    reward            of the step that led to the state (optional; of the first row not used)
+    reward            optional: the reward of the step to this state (ignored in the first row)
 """
 
 import contextlib
@@ -32,34 +34,34 @@ from goalreel.files import npz
 from goalreel.files.damage import BROKEN
 
 UNKNOWN_SEED = -1
-_MAX_BYTES = 4 << 30  # of an .npz file, unpacked
+_MAX_BYTES = 4 << 30  # size of an unpacked .npz file
 _STATE = "position", "velocity"
 _NAMES = "episode", "seed", "action", *_STATE, "reward"
-_ALLOWED = "episode, seed, action (or action_0, action_1, ...); or episode, position, velocity"
+_ALLOWED = "episode, seed, action (or action_0, action_1, ...), or episode, position, velocity"
 
 
 class RecordedEpisode(NamedTuple):
-    """An episode that is to be played or shown."""
+    """A recorded episode, which has either actions or states."""
 
-    label: str  # the option that names its file, that option's value, and the episode's number
+    label: str  # for messages: the option that names the file, its value, the episode's number
     number: int
-    seed: np.integer  # UNKNOWN_SEED where the file has none
-    actions: np.ndarray | None = None  # (steps, numbers), or
-    states: np.ndarray | None = None  # (steps + 1, 2) float64, or 3 of them, with a reward
-    # What a dataset has to be compared with.
+    seed: np.integer  # UNKNOWN_SEED if the file has none
+    actions: np.ndarray | None = None  # (steps, numbers)
+    states: np.ndarray | None = None  # (steps + 1, 2) float64, or (steps + 1, 3) with rewards
+    # Values that a replay must match; only a Minari dataset has them.
     rewards: np.ndarray | None = None  # (steps,) float64
-    observations: object = None  # (steps + 1, ...), or a mapping or tuple of such
+    observations: object = None  # (steps + 1, ...), or a mapping or tuple of such arrays
     terminated: bool | None = None
     truncated: bool | None = None
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Episodes, end to end."""
+    """All episodes of a recording; those of episode i are rows[offsets[i] : offsets[i + 1]]."""
 
-    offsets: np.ndarray  # (episodes + 1,) int64, where each episode's rows start
-    seeds: np.ndarray  # (episodes,) int64, or uint64; UNKNOWN_SEED where the file has none
-    columns: str  # "actions" or "states", the field of RecordedEpisode that its rows are
+    offsets: np.ndarray  # (episodes + 1,) int64
+    seeds: np.ndarray  # (episodes,) int64 or uint64, UNKNOWN_SEED if the file has none
+    columns: str  # "actions" or "states", the field of RecordedEpisode that the rows fill
     rows: np.ndarray  # (rows, numbers)
 
     def __len__(self) -> int:
@@ -68,31 +70,29 @@ class Recording:
 
 
 def read_recording(path: str) -> Recording:
-    """Read a recording. Raises GoalreelError, naming file and row, if it is none."""
+    """Read a recording. Raises GoalreelError, naming file and row, if it is not valid."""
     try:
         names, columns = _read_npz(path) if Path(path).suffix == ".npz" else _read_csv(path)
         return _recording(names, columns)
     except (OSError, csv.Error, *BROKEN) as error:
-        raise OptionError(
-            "policy.file", f"{path} is not a recording that can be played: {str(error)[:400]}"
-        ) from None
+        raise OptionError("policy.file", f"Cannot replay '{path}'. {str(error)[:400]}") from None
 
 
 def _recording(names: list[str], columns: dict[str, np.ndarray]) -> Recording:
-    """Return a recording of its columns; names: those of all. Raises ValueError if it is none."""
+    """Return the recording that columns form; names: all names in the file. Raises ValueError."""
     actions = [name for name in columns if name == "action" or name.startswith("action_")]
     states = [name for name in _STATE if name in columns]
     if "episode" not in columns or bool(actions) == bool(states) or len(states) == 1:
         hints = (suggest(name, _NAMES) for name in names if not _is_known(name))
-        hint = next(filter(None, hints), f"Allowed: {_ALLOWED}")
-        raise ValueError(f"its columns are {', '.join(names) or 'none'}. {hint}")
+        found = f"Its columns are {', '.join(names) or 'none'}. {next(filter(None, hints), '')}"
+        raise ValueError(f"{found.rstrip()}\n  needed: {_ALLOWED}")
     numbers = [f"action_{i}" for i in range(len(actions))]
     if actions != ["action"] and sorted(actions) != sorted(numbers):
         raise ValueError(
-            f"its action columns are {', '.join(actions)}; allowed: action_0, action_1, ..."
+            f"Its action columns are {', '.join(actions)}\n  needed: action_0, action_1, ..."
         )
     if actions and "seed" not in columns:
-        raise ValueError("it has actions but no column seed, which is needed to replay them")
+        raise ValueError("It has actions but no column seed, which a replay needs.")
     offsets = _offsets(columns["episode"])
     seeds = np.full(len(offsets) - 1, UNKNOWN_SEED)
     if "seed" in columns:
@@ -107,9 +107,9 @@ def _recording(names: list[str], columns: dict[str, np.ndarray]) -> Recording:
 
 
 def check_env(path: str, env: str) -> None:
-    """Raise GoalreelError if a recording says that it is of another environment than `env`.
+    """Raise GoalreelError if a recording names a different environment than `env`.
 
-    Only its beginning is read, and a file that cannot be read is left to `read_recording`.
+    Only the file's beginning is read. `read_recording` reports files that cannot be read.
     """
     try:
         if Path(path).suffix == ".npz":
@@ -123,8 +123,8 @@ def check_env(path: str, env: str) -> None:
     if named.strip().rpartition(":")[2] not in ("", env.rpartition(":")[2]):
         raise OptionError(
             "policy.file",
-            f"{path} was recorded in {named}, and env is {env}; type env={named}, or "
-            "name a recording of this environment",
+            f"'{path}' was recorded in '{named}', but env is '{env}'. Set env={named}, or use a "
+            "recording of this environment.",
         )
 
 
@@ -133,33 +133,33 @@ def _is_known(name: str) -> bool:
 
 
 def _read_npz(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
-    """Return the names of all columns, and the columns."""
+    """Return the names of all columns, and the columns by name."""
     with zipfile.ZipFile(path) as archive:
         size = sum(member.file_size for member in archive.infolist())
         if size > _MAX_BYTES:
-            raise ValueError(f"it unpacks to {size:,} bytes; allowed: {_MAX_BYTES:,}")
+            raise ValueError(f"It unpacks to {size:,} bytes, and the limit is {_MAX_BYTES:,}.")
         names = sorted(set(npz.names_in(archive)) - {"env"})
         columns = {name: npz.read_array(archive, name) for name in names}
     if len({array.shape[:1] for array in columns.values()} | {()}) > 2:
         shapes = ", ".join(f"{name} {columns[name].shape}" for name in columns)
-        raise ValueError(f"its arrays differ in length: {shapes}")
+        raise ValueError(f"Its arrays differ in length: {shapes}")
     for name, array in columns.items():
         if array.dtype.kind not in "iufb" or array.ndim not in (1, 1 + (name == "action")):
-            raise ValueError(f"its array {name} is {array.dtype} of shape {array.shape}")
+            raise ValueError(f"Its array {name} is {array.dtype} of shape {array.shape}.")
     return names, columns
 
 
 def _read_csv(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
-    """Return the names of all columns, and those that are known."""
+    """Return the names of all columns, and the columns of known names."""
     with Path(path).open(newline="", encoding="utf-8-sig") as text:
         lines = [row for row in csv.reader(text) if row]
     if not lines:
-        raise ValueError("it is not a CSV file with a header (it is empty)")
+        raise ValueError("It is not a CSV file with a header: it is empty.")
     header, *rows = lines
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
             raise ValueError(
-                f"row {number} has {len(row)} fields and its header {len(header)} (by commas)"
+                f"Row {number} has {len(row)} fields, but the header has {len(header)}."
             )
     names = [name.strip() for name in header]
     texts = zip(*rows, strict=True) if rows else [()] * len(names)
@@ -168,8 +168,8 @@ def _read_csv(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
 
 
 def _numbers(name: str, texts: Sequence[str]) -> np.ndarray:
-    """Return a column as integers where all are (a seed may be beyond 2**53), else as doubles."""
-    for integers in (np.int64, np.uint64):  # the second for a seed from 2**63 on
+    """Return a column as integers if all fields are (seeds may exceed 2**53), else as float64."""
+    for integers in (np.int64, np.uint64):  # uint64 for seeds from 2**63 on
         with contextlib.suppress(ValueError, OverflowError):
             return np.array([int(text) for text in texts], integers)
     numbers = np.full(len(texts), np.nan)
@@ -178,32 +178,32 @@ def _numbers(name: str, texts: Sequence[str]) -> np.ndarray:
             if text.strip() or name != "reward":
                 numbers[row] = float(text)
         except ValueError:
-            raise ValueError(f"row {row + 1}, column {name}: {text!r} is not a number") from None
+            raise ValueError(f"Row {row + 1}, column {name}: {text!r} is not a number.") from None
     return numbers
 
 
 def _offsets(episode: np.ndarray) -> np.ndarray:
-    """Return where the episodes start, from each row's episode."""
+    """Return the offsets of the episodes, given the episode of each row."""
     if len(episode) == 0:
-        raise ValueError("it has no rows")
+        raise ValueError("It has no rows.")
     starts = np.flatnonzero(np.concatenate([[True], episode[1:] != episode[:-1]]))
     numbers, counts = np.unique(episode[starts], return_counts=True)
-    for again in numbers[counts > 1][:1]:
-        raise ValueError(f"the rows of episode {again} are not consecutive")
+    for episode_number in numbers[counts > 1][:1]:
+        raise ValueError(f"The rows of episode {episode_number} are not consecutive.")
     return np.append(starts, len(episode)).astype(np.int64)
 
 
 def _seeds(seed: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return each episode's seed, from each row's."""
+    """Return the seed of each episode, given the seed of each row."""
     starts = offsets[:-1]
-    # Beyond 2**53 a double is whole, but hardly the seed that was meant.
+    # A float beyond 2**53 is a whole number, but may be rounded.
     limit = 2**64 if seed.dtype.kind in "iub" else 2**53
-    sound = (seed == np.repeat(seed[starts], np.diff(offsets))) & (seed >= 0) & (seed < limit)
+    is_valid = (seed == np.repeat(seed[starts], np.diff(offsets))) & (seed >= 0) & (seed < limit)
     if seed.dtype.kind == "f":
-        sound &= seed == np.floor(seed)
-    for row in np.flatnonzero(~sound)[:1].tolist():
+        is_valid &= seed == np.floor(seed)
+    for row in np.flatnonzero(~is_valid)[:1].tolist():
         raise ValueError(
-            f"seed {seed[row]} in row {row + 1}; allowed: one whole number below 2**64 for each "
-            "episode"
+            f"Row {row + 1} has seed {seed[row]} instead of one whole number below 2**64 per "
+            "episode."
         )
     return seed[starts] if seed.dtype == np.uint64 else seed[starts].astype(np.int64)

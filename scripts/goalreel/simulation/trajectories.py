@@ -1,27 +1,27 @@
-"""The trajectory file: the episodes of one shard, and how it is written and read.
+"""Read and write trajectory files, each of which holds the episodes of one shard.
 
-It is a compressed .npz without objects (`np.load(path, allow_pickle=False)` reads it):
+A trajectory file is a compressed .npz without objects; read it with `np.load(path)`:
 
     kind, version     "trajectories" and the version of this layout
     spec              JSON: how the file was made
-    probe             hash of what the machine computes of fixed samples (physics.probe)
-    digest            hash of the filmed seeds, offsets, states, actions and rewards; frames and
-                      segments that are made of them carry it on, so that a film can tell whose
-                      they are
-    offsets           (episodes + 1,) int64: episode e's states are rows offsets[e]:offsets[e + 1]
-    states            (states, 2) float64: position and velocity, each episode's reset state first;
-                      of another environment (states, width): CartPole's, Acrobot's and
-                      Pendulum's own, without wrappers, else its observations' numbers, where
-                      they are a Box of up to 64, else width 0
-    actions           (steps,) int8, or float32 in MountainCarContinuous-v0; of another environment
-                      (steps,) int64 where an action is one whole number, else (steps, numbers)
-    rewards           (steps,) float64   an episode has one action and one reward fewer than states:
-                      theirs start at offsets - arange(episodes + 1)
+    probe             hash of fixed samples that this machine computed (mountain_car.probe)
+    digest            hash of the filmed seeds, offsets, states, actions and rewards; the frames and
+                      segments made from them store it too, which shows that they belong together
+    offsets           (episodes + 1,) int64: the states of episode e are offsets[e]:offsets[e + 1]
+    states            (states, width) float64, from each episode's reset on: position and velocity
+                      for the Mountain Cars, `env.unwrapped.state` for CartPole, Acrobot and
+                      Pendulum without wrappers, else the observation if it is a Box of up to 64
+                      numbers. For all other environments the width is 0
+    actions           (steps,) int8 for MountainCar-v0, float32 for MountainCarContinuous-v0; other
+                      environments (steps,) int64 if an action is one whole number, else
+                      (steps, numbers)
+    rewards           (steps,) float64. An episode has one action and one reward fewer than states,
+                      so those of episode e start at offsets[e] - e
     reach, attempt, seed, terminated, truncated, reached
                       (episodes,): the filmed episodes, in film order
-    attempts_*        (attempts,): reach, attempt, seed, initial_position (NaN where there is none),
-                      steps, return, terminated, truncated, reached of every episode simulated, by
-                      reach and attempt
+    attempts_*        (attempts,): reach, attempt, seed, initial_position (NaN if there is none),
+                      steps, return, terminated, truncated and reached of all simulated episodes,
+                      sorted by reach and attempt
 """
 
 import hashlib
@@ -43,45 +43,45 @@ _EPISODE_COLUMNS = "reach", "attempt", "seed", "terminated", "truncated", "reach
 
 @dataclass(frozen=True)
 class Attempts:
-    """One row per episode simulated, by reach and attempt: (attempts,) arrays."""
+    """One row per simulated episode, sorted by reach and attempt: (attempts,) arrays."""
 
     reach: np.ndarray  # int64
     attempt: np.ndarray  # int64, from 0
-    seed: np.ndarray  # int64, or uint64 of recorded episodes
-    initial_position: np.ndarray  # float64, NaN where there is none
+    seed: np.ndarray  # int64, or uint64 for recorded episodes
+    initial_position: np.ndarray  # float64, NaN if there is none
     steps: np.ndarray  # int64
-    return_: np.ndarray  # float64, the rewards summed in order
+    return_: np.ndarray  # float64, the sum of the rewards, added in order
     terminated: np.ndarray  # bool
     truncated: np.ndarray  # bool
     reached: np.ndarray  # bool
 
     def take(self, rows: np.ndarray) -> "Attempts":
-        """Return the chosen rows (a boolean mask or indices)."""
+        """Return the rows that a boolean mask or indices select."""
         return Attempts(*(column[rows] for column in vars(self).values()))
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Return each row's reach and attempt, which no other row of a shard has."""
+        """Return the reach and attempt of each row, a pair unique in the shard."""
         return list(zip(self.reach.tolist(), self.attempt.tolist(), strict=True))
 
     def row(self, index: int) -> dict[str, object]:
-        """Return one row as plain Python values, by the columns' names in the tables."""
+        """Return a row as plain Python values by the names of the columns in the tables."""
         return {name.rstrip("_"): column[index].item() for name, column in vars(self).items()}
 
 
-# `return` is a word of Python's.
+# A field cannot be named `return`, a Python keyword.
 _ATTEMPT_COLUMNS = tuple(f"attempts_{field.name.rstrip('_')}" for field in fields(Attempts))
 _SUMMARY = ("spec", "probe", "digest", "offsets", *_EPISODE_COLUMNS, *_ATTEMPT_COLUMNS)
 
 
 def concatenate(parts: Iterable[Attempts]) -> Attempts:
-    """Return all rows, end to end."""
+    """Return the rows of all parts, in order."""
     columns = zip(*(vars(part).values() for part in parts), strict=True)
     return Attempts(*map(np.concatenate, columns))
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What the tables and the film need of a trajectory file; its states are not read."""
+    """The part of a trajectory file that the tables and the film need, without states."""
 
     episodes: Attempts
     attempts: Attempts
@@ -92,7 +92,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Trajectories:
-    """What a trajectory file holds; the module's docstring has the arrays' shapes and dtypes."""
+    """The content of a trajectory file; the module docstring lists shapes and dtypes."""
 
     offsets: np.ndarray
     states: np.ndarray
@@ -104,7 +104,7 @@ class Trajectories:
     spec: Spec
 
     def digest(self) -> str:
-        """Return a sha256, in hexadecimal, of what is filmed: seeds, offsets, states, ..."""
+        """Return the sha256 of the filmed seeds, offsets, states, actions and rewards."""
         hashed = hashlib.sha256()
         for array in (self.episodes.seed, self.offsets, self.states, self.actions, self.rewards):
             hashed.update(f"{array.dtype.str}{array.shape}".encode())
@@ -123,7 +123,7 @@ class Trajectories:
 
 
 def write_trajectories(path: str | os.PathLike, trajectories: Trajectories) -> None:
-    """Write a trajectory file; the same trajectories give the same bytes."""
+    """Write a trajectory file; the bytes depend only on the trajectories."""
     t = trajectories
     arrays = npz.header(_KIND, VERSION) | {"spec": np.array(t.spec.text)}
     arrays |= {"probe": np.array(t.probe), "digest": np.array(t.digest())}
@@ -140,21 +140,21 @@ def read_trajectories(path: str | os.PathLike) -> Trajectories:
 
 
 def read_summary(path: str | os.PathLike) -> Summary:
-    """Read a trajectory file without its states, so that many shards stay cheap.
+    """Read a trajectory file without its states, which is cheap even for many shards.
 
-    Raises GoalreelError as `read_trajectories`.
+    Raises GoalreelError like `read_trajectories`.
     """
     arrays = npz.read(path, _KIND, VERSION, _SUMMARY)
     return Summary(**_rows(path, arrays), digest=str(arrays["digest"]))
 
 
 def _rows(path: str | os.PathLike, arrays: dict[str, np.ndarray]) -> dict[str, object]:
-    """Return the rows of the filmed episodes and of all attempts, and how they were made."""
+    """Return the fields of a Summary without the digest, by name."""
     columns, filmed = (
         [arrays[name] for name in names] for names in (_ATTEMPT_COLUMNS, _EPISODE_COLUMNS)
     )
     for group in (columns, filmed):
-        # Of a part of the file no checksum is verified.
+        # npz.read verifies the checksum only when it reads the whole file.
         if {column.shape for column in group} != {(group[0].size,)}:
             raise UnusableFileError(path, "its columns differ in length")
     attempts = Attempts(*columns)

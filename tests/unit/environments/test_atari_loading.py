@@ -1,4 +1,4 @@
-"""A game that is begun from another seed is the one that Gymnasium loads anew."""
+"""Fast reloading of an Atari game for a seed gives the game that Gymnasium loads."""
 
 import gymnasium
 import numpy as np
@@ -21,14 +21,14 @@ GAMES = [
 
 @pytest.fixture
 def loads(monkeypatch):
-    """Return the list to which each load of a game is added."""
+    """Return a list that records every load of a game."""
     made, whole = [], ale_py.AtariEnv.load_game
     monkeypatch.setattr(ale_py.AtariEnv, "load_game", lambda env: (made.append(env), whole(env))[1])
     return made
 
 
 def play(env, seed: int) -> list:
-    """Return all that an episode gives, a picture now and then."""
+    """Return everything that an episode returns, with every tenth frame."""
     env.action_space.seed(seed)
     obs, info = env.reset(seed=seed)
     given = [obs, info["seeds"], info["lives"], env.render()]
@@ -42,7 +42,7 @@ def play(env, seed: int) -> list:
 
 @pytest.mark.parametrize(("name", "kwargs"), GAMES)
 def test_every_seed_begins_as_gymnasium_loads_it(loads, name, kwargs):
-    """In instances that take turns, one of which was made after the others had played."""
+    """Two instances take turns; a third is made after they have played."""
     environment, peer = GymnasiumEnvironment(name, kwargs), gymnasium.make(
         name, render_mode="rgb_array", **kwargs
     )  # fmt: skip
@@ -55,6 +55,6 @@ def test_every_seed_begins_as_gymnasium_loads_it(loads, name, kwargs):
             assert all(np.array_equal(ours, theirs) for ours, theirs in same), seed
     late = environment.make()
     assert all(map(np.array_equal, play(late, 7), expected[7]))
-    assert len(loads) == before + 2  # to find out that it can be done, and when `late` was made
+    assert len(loads) == before + 2  # the trial of fast loading, and `late`
     for env in (*envs, late, peer):
         env.close()

@@ -1,4 +1,4 @@
-"""CartPole, Acrobot and Pendulum in sub-environments are bit for bit Gymnasium's, one episode at a time."""
+"""Sub-environments of CartPole, Acrobot and Pendulum step bit for bit like Gymnasium's."""
 
 import gymnasium
 import numpy as np
@@ -21,7 +21,7 @@ CASES = [
 
 
 def chosen(name: str, obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return actions: carts are balanced for long, arms swung up, and torques go beyond bounds."""
+    """Return actions that balance carts, swing arms up, and apply torques beyond the bounds."""
     num_envs, noise = len(obs), rng.random(len(obs))
     if name == "Pendulum-v1":
         return rng.uniform(-2.5, 2.5, (num_envs, 1)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What was drawn before is what `env.render()` would draw again."""
+"""Remembered frames are those that `env.render()` would return."""
 
 import gymnasium
 import numpy as np
@@ -23,9 +23,9 @@ CASES = {
 
 
 def compared(environment, count: int, seeds=range(3)) -> int:
-    """Play instances in turns, as sub-environments are, each beside another that draws; return the pictures.
+    """Compare frames with an untouched Gymnasium instance; return the number of frames.
 
-    The other is an instance that nothing but Gymnasium has touched.
+    The instances take turns, as sub-environments do.
     """
     pairs, taken = [(environment.make(), environment.make()) for _ in range(count)], 0
     for seed in seeds:
@@ -54,14 +54,14 @@ def compared(environment, count: int, seeds=range(3)) -> int:
 def test_every_picture_is_the_one_that_is_drawn(name, monkeypatch):
     if ":" in name:
         pytest.importorskip("minigrid")
-    # Some are forgotten, and drawn anew.
+    # A small memory forgets some frames, which are then rendered again.
     monkeypatch.setattr(frame_memo, "_MAX_KEPT", 1 << 10)
     assert compared(GymnasiumEnvironment(name, CASES[name], max_episode_steps=120), 2) > 40
 
 
 @pytest.mark.slow
 def test_every_minigrid_is_put_together_as_it_is_drawn():
-    """Also those of BabyAI, and with other tiles, without the light, and from the agent's view."""
+    """Includes BabyAI, other tile sizes, no highlight, and the agent's view."""
     pytest.importorskip("minigrid")
     kinds = "MiniGrid-", "BabyAI-"
     names = [name for name in gymnasium.registry if name.startswith(kinds) and "WFC" not in name]
@@ -79,7 +79,7 @@ def test_every_minigrid_is_put_together_as_it_is_drawn():
 
 
 def test_others_are_drawn_each_time():
-    """Those with a user's wrapper, and those of which it is not known what tells their pictures."""
+    """Wrapped environments, and environments that the memo does not know."""
     minigrid = pytest.importorskip("minigrid.envs")
     another = type("Another", (minigrid.EmptyEnv,), {"__module__": "another"})
     gymnasium.register("Another-v0", another)

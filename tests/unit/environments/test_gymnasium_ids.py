@@ -1,4 +1,4 @@
-"""An id that cannot be played is answered with what to type, before the run."""
+"""If an environment cannot run, the error before the run says what to type."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ from goalreel.errors import GoalreelError
 from goalreel.workflow.config import load_config
 
 PACKAGES = ("ale_py", "minigrid", "shimmy", "gymnasium_robotics", "highway_env", "Box2D", "mujoco")
-# A process of its own: what is imported once stays registered.
+# Runs in a separate process, since imported environments stay registered.
 ASK = f"""
 import sys
 sys.modules |= dict.fromkeys({PACKAGES}, None)
@@ -69,7 +69,7 @@ def test_an_id_of_another_version_names_the_one_to_type(env, other):
         pytest.importorskip("ale_py" if "ALE" in other else "minigrid")
     ((key, message),) = environment_errors(env, {})
     assert key == "env" and f"type env={other}" in message
-    if re.search(r"-v\d", env):  # without a version Gymnasium takes the latest, whichever it is
+    if re.search(r"-v\d", env):  # without a version Gymnasium takes the latest
         with pytest.raises((gymnasium.error.Error, ImportError)):
             gymnasium.make(env)
 
@@ -100,7 +100,7 @@ def test_an_environment_without_an_end_needs_a_time_limit():
     ):
         load_config(given)
     load_config(given | {"max_episode_steps": 200})
-    for env in ("Blackjack-v1", "FrozenLake-v1"):  # which end by themselves, or by their limit
+    for env in ("Blackjack-v1", "FrozenLake-v1"):  # which end by themselves or by their time limit
         load_config(given | {"env": env})
     endless = [
         spec.id
@@ -122,12 +122,14 @@ def test_a_recording_of_another_environment_is_refused(tmp_path):
         check(recorded, "Acrobot-v1")
     check(CONTINUOUS, CONTINUOUS)
     for env in ("Acrobot-v1", CONTINUOUS):
-        with pytest.raises(GoalreelError, match=f"in CartPole-v1, and env is {env}; type env=Cart"):
+        with pytest.raises(
+            GoalreelError, match=f"in 'CartPole-v1', but env is '{env}'. Set env=Cart"
+        ):
             check("CartPole-v1", env)
 
 
-def test_tools_are_the_packages_that_step_and_draw(monkeypatch):
-    """Each is found by its name: reading all installed packages takes 0.4 s of every start."""
+def test_tools_are_the_packages_that_step_and_render(monkeypatch):
+    """The packages are found by name, since listing all of them takes 0.4 s."""
     monkeypatch.delattr("importlib.metadata.packages_distributions")
     tools = {"LunarLander-v3": ("Box2D", "pygame-ce"), "HalfCheetah-v5": ("mujoco",)}
     tools |= {"CartPole-v1": ("pygame-ce",), "ALE/Pong-v5": ("ale-py",)}

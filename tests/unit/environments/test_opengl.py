@@ -1,4 +1,4 @@
-"""MuJoCo draws without a display, and says what to install if it cannot."""
+"""MuJoCo renders without a display, and the error says what to install if it cannot."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ np.save("picture.npy", Instance(GymnasiumEnvironment("HalfCheetah-v5"), 1).rende
 
 
 def draw(folder: Path, **environment: str) -> subprocess.CompletedProcess:
-    """Draw a reset in a process of its own, without a display."""
+    """Render a reset in a separate process without a display."""
     own = {k: v for k, v in os.environ.items() if k not in ("MUJOCO_GL", "DISPLAY", "PYTHONPATH")}
     path = os.pathsep.join([environment.pop("PYTHONPATH", "."), str(REPOSITORY / "scripts")])
     return subprocess.run(
@@ -35,7 +35,7 @@ def test_pictures_are_drawn_without_a_display(tmp_path):
     if "ImportError: Cannot initialize a EGL" in ended.stderr:
         pytest.skip("MuJoCo cannot draw with egl: needs Debian's libegl1 and libgl1-mesa-dri")
     assert ended.returncode == 0 and "Exception" not in ended.stderr, ended.stderr
-    assert len(np.unique(np.load(tmp_path / "picture.npy"))) > 9  # of a lit scene
+    assert len(np.unique(np.load(tmp_path / "picture.npy"))) > 9  # a lit scene has many colors
 
 
 def test_without_an_opengl_the_packages_are_named(tmp_path):
@@ -44,6 +44,6 @@ def test_without_an_opengl_the_packages_are_named(tmp_path):
     assert "none here" in said and "libegl1 and\n  libgl1-mesa-dri, osmesa" in said
 
 
-def test_what_the_user_has_set_stays(tmp_path):
-    # GLFW would not have been chosen: there is no display.
+def test_mujoco_gl_of_the_user_is_kept(tmp_path):
+    # Without a display the default would not be GLFW.
     assert "glfw" in draw(tmp_path, MUJOCO_GL="glfw").stderr

@@ -1,4 +1,4 @@
-"""The vectorised generators are NumPy's, bit for bit."""
+"""The vectorized generators match NumPy's, bit for bit."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_draws_are_numpys_pcg64(seeds):
         assert drawn.tolist() == [generator.random() for generator in expected_actions]
 
 
-def test_a_million_reaches_have_no_twins():
+def test_seeds_of_a_million_reaches_are_unique():
     seeds = episode_seeds(2025, np.arange(1_000_000), 0)
     assert len(np.unique(seeds)) == 1_000_000
     assert seeds.min() >= 0 and seeds.max() < 2**53
@@ -42,9 +42,9 @@ def test_a_million_reaches_have_no_twins():
 
 @pytest.mark.parametrize("kept", [[0, 2], [4]])
 def test_dropping_sub_environments_leaves_the_others_draws(kept):
-    everyone = reset_generators(np.array(SEEDS))
-    _, alone = everyone.take(np.array(kept)).random()
-    _, together = everyone.random()
+    generators = reset_generators(np.array(SEEDS))
+    _, alone = generators.take(np.array(kept)).random()
+    _, together = generators.random()
     assert alone.tolist() == together[kept].tolist()
 
 

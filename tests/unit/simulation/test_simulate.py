@@ -1,4 +1,4 @@
-"""A trajectory is bit for bit what Gymnasium's environment gives for its seed."""
+"""Trajectories are bit for bit those of Gymnasium's environments for the same seeds."""
 
 import gymnasium
 import numpy as np
@@ -60,7 +60,7 @@ def test_episode_equals_gymnasium_bit_for_bit(env, policy, options):
 @pytest.mark.parametrize("goal_velocity", [0, -0.07, 0.0699999999, 0.07])
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 def test_a_step_from_any_state_equals_gymnasium(env, goal_velocity):
-    """At the wall, the speed limits and the goal to its last bit, by forces beyond the clamp."""
+    """The states include the wall, the speed limits and the goal; forces exceed the clamp."""
     environment = make_environment({"env": env, "env_kwargs": {"goal_velocity": goal_velocity}})
     peer = gymnasium.make(env, goal_velocity=goal_velocity, disable_env_checker=True).unwrapped
     peer.reset()
@@ -113,7 +113,7 @@ def test_random_actions_are_drawn_as_documented(env, policy):
 
 
 @pytest.mark.parametrize(("env", "policy"), POLICIES)
-def test_an_episode_alone_is_the_episode_in_company(env, policy):
+def test_episode_does_not_depend_on_its_batch(env, policy):
     seeds = np.arange(100, 200)
     together = simulate_episodes(seeds, ENVIRONMENTS[env], make_policy(policy))
     for e in (0, 17, 99):
@@ -129,7 +129,7 @@ def test_a_reach_does_not_depend_on_its_shard(show_failures):
         simulated(reaches=range(i, i + 8), policy=policy, show_failures=show_failures)
         for i in range(0, 40, 8)
     ]
-    assert len(whole.attempts.reach) > 40, "some attempts must fail for this test to tell"
+    assert len(whole.attempts.reach) > 40, "the test needs attempts that fail"
     for name in ("states", "actions", "rewards"):
         joined = np.concatenate([getattr(part, name) for part in parts])
         assert np.array_equal(joined, getattr(whole, name))
@@ -141,7 +141,7 @@ def test_a_reach_does_not_depend_on_its_shard(show_failures):
 def test_many_sub_environments_do_not_change_a_shard(monkeypatch):
     policy = {"name": "pump", "epsilon": 0.4}
     whole = simulated(reaches=range(30), policy=policy, show_failures=True)
-    monkeypatch.setattr("goalreel.simulation.reaches._SLOTS", 7)
+    monkeypatch.setattr("goalreel.simulation.reaches._MAX_REACHES", 7)
     monkeypatch.setattr("goalreel.environments.mountain_car.MountainCar.max_envs", 3)
     monkeypatch.setattr("goalreel.simulation.episodes._ROWS", 50)
     lots = simulated(reaches=range(30), policy=policy, show_failures=True)
@@ -149,7 +149,7 @@ def test_many_sub_environments_do_not_change_a_shard(monkeypatch):
     assert np.array_equal(whole.episodes.seed, lots.episodes.seed)
 
 
-def test_a_slot_is_filled_by_its_first_attempt_that_reaches():
+def test_reach_ends_with_first_successful_attempt():
     shard = simulated(reaches=range(60), policy={"name": "pump", "epsilon": 0.4})
     tried = shard.attempts
     assert shard.episodes.reach.tolist() == list(range(60))
@@ -167,5 +167,5 @@ def test_open_reaches_after_max_attempts_raise_with_a_fix():
     with pytest.raises(GoalreelError) as error:
         simulated(reaches=range(10), policy={"name": "random", "epsilon": 0.0}, attempts=3)
     said = str(error.value)
-    assert "0 of 10 reached the goal in 30 episodes" in said
-    assert "max_attempts_per_reach: 3" in said and "policy" in said
+    assert said.startswith("reach 0: ") and "this job: 10 of 10" in said
+    assert "all 3 attempts. Raise max_attempts_per_reach" in said and "policy" in said

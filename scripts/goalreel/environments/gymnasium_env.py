@@ -81,7 +81,7 @@ class GymnasiumEnvironment:
 
         try:
             env = gymnasium.make(
-                find_spec(self.id)[0],
+                find_spec(self.id),
                 max_episode_steps=self.max_episode_steps,
                 disable_env_checker=True,
                 render_mode="rgb_array",

@@ -23,6 +23,7 @@ from pathlib import Path
 from goalreel.environments.registry import MAX_SPEED, describe
 from goalreel.errors import GoalreelError, did_you_mean
 
+DEFAULT_FPS = 30  # of a film whose environment has none, as in Gymnasium's RecordVideo
 # Families of ids, by how they begin, that a module registers when it is imported.
 FAMILIES = {
     "ALE/": "ale_py",
@@ -70,15 +71,16 @@ LATE = {
 
 
 def find_spec(env: str):
-    """Return Gymnasium's EnvSpec of an id, and the class or function that makes the environment.
+    """Return Gymnasium's EnvSpec of an id.
 
     Imports what registers it: ale_py for "ALE/...", minigrid for "MiniGrid-...", `module` for
-    "module:Name-v0", which may also be in the working directory.
+    "module:Name-v0", which may also be in the working directory. The environment's own class is not
+    imported, which takes 0.1 s or more: each job on a cluster parses the Snakefile.
 
     Raises:
-        GoalreelError: no such id, or it cannot be imported or filmed; the message lacks the key.
+        GoalreelError: no such id, or its module cannot be imported; the message lacks the key.
     """
-    from gymnasium.envs.registration import load_env_creator, registry
+    from gymnasium.envs.registration import registry
 
     module, _, name = env.rpartition(":")
     try:
@@ -96,9 +98,24 @@ def find_spec(env: str):
         if getattr(point, "__name__", "").startswith("_raise_mujoco"):
             newest = _versions(name, registry)[-1]
             raise GoalreelError(f"{env!r} is no longer in Gymnasium; type env={newest}")
-        creator = load_env_creator(point) if isinstance(point, str) else point
     except GoalreelError:
         raise
+    except Exception as error:  # the user's module, or a library that it lacks
+        raise GoalreelError(not_imported(env, error)) from error
+    return spec
+
+
+def load_creator(env: str) -> Callable:
+    """Return the class or function that makes an environment.
+
+    Raises:
+        GoalreelError: it cannot be imported or filmed; the message lacks the key.
+    """
+    from gymnasium.envs.registration import load_env_creator
+
+    point = find_spec(env).entry_point
+    try:
+        creator = load_env_creator(point) if isinstance(point, str) else point
     except Exception as error:  # the user's module, or a library that it lacks
         raise GoalreelError(not_imported(env, error)) from error
     metadata = getattr(creator, "metadata", None)
@@ -108,7 +125,7 @@ def find_spec(env: str):
             f"{env!r} cannot be filmed: its render modes are {', '.join(map(str, modes)) or 'none'}"
             f", and a film needs 'rgb_array'"
         )
-    return spec, creator
+    return creator
 
 
 def id_with_module(name: str, entry_point: str) -> str:
@@ -178,15 +195,27 @@ def may_never_end(env: str) -> bool:
 
 
 def environment_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
-    """Return (key, what is wrong) for each error of `env` and of `env_kwargs`."""
+    """Return (key, what is wrong) for the errors of `env` and `env_kwargs` that need no class."""
     is_car, speed = describe(env).computed, kwargs.get("goal_velocity", 0.0)
     try:
-        errors = argument_errors(env, _take_goal if is_car else find_spec(env)[1], kwargs)
+        if not is_car:
+            find_spec(env)
     except GoalreelError as error:
         return [("env", str(error))]
+    errors = argument_errors(env, _take_goal if is_car else None, kwargs)
     if is_car and not (type(speed) in (int, float) and abs(speed) <= MAX_SPEED):
         allowed = f"a number from -{MAX_SPEED} to {MAX_SPEED}, the car's speeds"
         errors.append(("goal_velocity", f"{speed!r} is out of range; allowed: {allowed}"))
+    return [(f"env_kwargs.{argument}", error) for argument, error in errors]
+
+
+def creator_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
+    """Return (key, what is wrong) for the errors that the class of a sound `env` shows."""
+    try:
+        creator = _take_goal if describe(env).computed else load_creator(env)
+    except GoalreelError as error:
+        return [("env", str(error))]
+    errors = argument_errors(env, creator, kwargs)
     return [(f"env_kwargs.{argument}", error) for argument, error in errors]
 
 
@@ -195,13 +224,16 @@ def _take_goal(goal_velocity: float) -> None:
 
 
 def argument_errors(
-    name: str, maker: Callable, given: Mapping, positional: int = 0
+    name: str, maker: Callable | None, given: Mapping, positional: int = 0
 ) -> list[tuple[str, str]]:
     """Return (argument, what is wrong) for what is given to an environment's or wrapper's maker.
 
-    name: the maker's, for messages; positional: how many arguments it gets before those.
+    name: the maker's, for messages; maker: None to check the values alone;
+    positional: how many arguments it gets before those.
     """
     errors = [(key, error) for key, value in given.items() if (error := _value_error(key, value))]
+    if maker is None:
+        return errors
     try:
         parameters = [*inspect.signature(maker).parameters.values()][positional:]
     except (TypeError, ValueError):  # a maker that does not tell: making it will
@@ -217,23 +249,18 @@ def argument_errors(
     ]
 
 
-def class_fps(env: str) -> float | None:
-    """Return the frames per second in the metadata of an environment's class, None without any."""
-    return _fps_of(find_spec(env)[1])
+def environment_fps(env: str, kwargs: Mapping) -> float:
+    """Return the frames per second of an environment's class, of an instance, or else 30.
 
-
-def instance_fps(env: str, kwargs: Mapping) -> float | None:
-    """Return the frames per second that an instance tells and its class does not, as MuJoCo's do.
-
-    None if it tells none, if the class does, or if goalreel computes the environment.
+    MuJoCo's environments have theirs only once they are made.
     """
-    if describe(env).computed or class_fps(env):
-        return None
+    if fps := _fps_of(load_creator(env)):
+        return fps
     with contextlib.suppress(Exception):  # simulate will tell what a constructor raises
         made = make_quietly(env, kwargs)
         made.close()
-        return _fps_of(made)
-    return None
+        return _fps_of(made) or DEFAULT_FPS
+    return DEFAULT_FPS
 
 
 def make_quietly(env: str, kwargs: Mapping):
@@ -241,7 +268,7 @@ def make_quietly(env: str, kwargs: Mapping):
     import gymnasium
 
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no screen is needed
-    spec, _ = find_spec(env)
+    spec = find_spec(env)
     if mujoco := sys.modules.get("mujoco"):
         # It warns of its own models, on the terminal and in a file that it leaves here.
         mujoco.set_mju_user_warning(lambda message: None)
@@ -308,7 +335,12 @@ def environment_files(env: str, wrappers: Collection[str] = ()) -> dict[str, str
 
 def _modules(env: str, wrappers: Collection[str]) -> set[str]:
     """Return the modules that register and define an environment, and those of its wrappers."""
-    defining = getattr(find_spec(env)[1], "__module__", "")
+    point = find_spec(env).entry_point
+    defining = point.partition(":")[0] if isinstance(point, str) else point.__module__
+    # A package's module shapes a spec by its version alone; of the user's own, the class tells.
+    if _package(defining.partition(".")[0]) is None:
+        with contextlib.suppress(GoalreelError):  # which the check of `env` tells
+            defining = load_creator(env).__module__
     return {env.rpartition(":")[0], defining, *wrappers} - {""}
 
 

@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from goalreel.environments.gymnasium_ids import instance_fps
+from goalreel.environments.gymnasium_ids import environment_fps
 from goalreel.environments.registry import CLASSIC_CONTROL, describe
 from goalreel.errors import GoalreelError, shortened
 from goalreel.files.atomic import write_text
@@ -42,32 +42,33 @@ def is_known_to_play(config: Mapping) -> bool:
     return own and computed and not config["env_wrappers"]
 
 
-def play_first_steps(config: Mapping, digest: str, scripts: Path, kept: Path) -> dict:
+def read_first_steps(record: Path) -> dict | None:
+    """Return what `play_first_steps` has kept, None if there is nothing, or a file has changed."""
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        found = json.loads(record.read_text(encoding="utf-8"))
+        if all(_sha256(path) == sha for path, sha in found["files"].items()):
+            return found
+    return None
+
+
+def play_first_steps(config: Mapping, scripts: Path, record: Path) -> dict:
     """Return what the first steps of a run show.
 
     A success is kept, so that the next start costs nothing.
 
     Args:
         config: the complete configuration.
-        digest: of all that shapes an episode.
         scripts: the folder of the programs.
-        kept: the folder where successes are kept.
+        record: the file that keeps a success; its name is of all that shapes an episode.
 
     Returns:
         `files`, the sha256 of each file that the policy opens; `episode_s`, about how many seconds
-        an episode takes at most; `fps`, the frames per second that the environment has only once
-        it is made, else None. {} if a start takes longer than a minute.
+        an episode takes at most; `render_fps`, the environment's frames per second or None. {} if a
+        start takes longer than a minute.
 
     Raises:
         GoalreelError: the environment or the policy fails.
     """
-    record = kept / f"{digest}.json"
-    try:
-        found = json.loads(record.read_text(encoding="utf-8"))
-        if all(_sha256(path) == sha for path, sha in found["files"].items()):
-            return found
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        pass  # there is none, or a file of it is gone
     found = _played(config, scripts)
     with contextlib.suppress(OSError):  # the next start plays again
         write_text(record, json.dumps(found))
@@ -110,7 +111,7 @@ def main() -> None:
         seconds = _play(config, answer_path.parent)
         files = _own(opened, config) if config["policy"]["name"] == "file" else {}
         answer = {"files": files, "episode_s": seconds}
-        answer["fps"] = instance_fps(config["env"], config["env_kwargs"])
+        answer["render_fps"] = environment_fps(config["env"], config["env_kwargs"])
     except GoalreelError as error:
         answer = {"error": str(error)}
     answer_path.write_text(json.dumps(answer), encoding="utf-8")
@@ -175,7 +176,5 @@ def _play(config: Mapping, folder: Path) -> float:
     more = took[-1] - took[0] if played > 1 else took[0] / 2  # which is a reset and a step
     each = max(more, 0) / max(played - 1, 1) / (1 + scene.env.check)  # each is played twice
     if played == limit[0]:  # it goes on
-        played = (
-            config["max_episode_steps"] or find_spec(config["env"])[0].max_episode_steps or _STEPS
-        )
+        played = config["max_episode_steps"] or find_spec(config["env"]).max_episode_steps or _STEPS
     return each * played

@@ -11,7 +11,13 @@ from pathlib import Path
 from goalreel.configuration.options import PolicyOptions, Render
 from goalreel.configuration.schema import config_error, read_options
 from goalreel.encoding.encoder_selection import cards, encoder_errors
-from goalreel.environments.gymnasium_ids import class_fps, environment_errors, may_never_end
+from goalreel.environments.gymnasium_ids import (
+    DEFAULT_FPS,
+    creator_errors,
+    environment_errors,
+    environment_fps,
+    may_never_end,
+)
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import named, spaces_of, wrapper_errors
 from goalreel.errors import OptionError, UnusableFileError, pluralize
@@ -38,7 +44,7 @@ from goalreel.workflow.policy_errors import (
 from goalreel.workflow.run import CHOICES, Run
 
 _POLICY_FILES = {".py": "file", ".zip": "sb3"}  # the policy that plays such a file
-_FPS, _MAX_FPS = 30, 240  # of an environment that tells none, as Gymnasium's; as in the schema
+_MAX_FPS = 240  # as in the schema
 _CONSOLE_FPS = 60
 _MAX_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
 
@@ -47,6 +53,36 @@ def load_config(given: Mapping) -> dict:
     """Return the complete configuration for what the user gave.
 
     Raises GoalreelError that lists every error: of each option, and of options that do not fit.
+    """
+    config = read_config(given)
+    check_environment(config)
+    return config | {"film": with_own_fps(given, config)}
+
+
+def check_environment(config: Mapping) -> None:
+    """Raise GoalreelError for what the environment's own code has against a configuration."""
+    if errors := _found(_creator_errors, config):
+        raise config_error(errors)
+
+
+def with_own_fps(given: Mapping, config: Mapping, fps: float | None = None) -> dict:
+    """Return the section `film`, with the environment's frames per second if the user gives none.
+
+    fps: the environment's, None to ask it
+    """
+    film, env = config["film"], config["env"]
+    is_given = (given.get("film") or {}).get("fps") not in (None, "null")
+    if is_given or describe(env).computed or config["policy"]["name"] == "pixels":
+        return film
+    fps = fps or environment_fps(env, config["env_kwargs"])
+    return film | {"fps": min(max(round(fps), 1), _MAX_FPS)}
+
+
+def read_config(given: Mapping) -> dict:
+    """Return the configuration as load_config does, without a look at the environment's own code.
+
+    `film.fps` is 30 where the environment has its own. What is wrong with the environment's
+    arguments, or does not fit a policy, is among the errors only if there are others.
     """
     config, errors = read_options(_with_policy_section(given))
     if config["policy"]["name"] is None:
@@ -64,7 +100,7 @@ def load_config(given: Mapping) -> dict:
         (_policy_errors, ("env", "policy.name")),
         (_style_errors, ("env", "render.style")),
         (training_errors, ("pixels", "policy")),
-        (_policy_file_errors, ("env", "env_kwargs", "env_wrappers", "policy")),
+        (_check_policy_files, ("env", "env_kwargs", "env_wrappers", "policy")),
     ):
         if _are_sound(needed, errors):
             errors = errors | _found(check, config) | errors
@@ -73,6 +109,8 @@ def load_config(given: Mapping) -> dict:
         _fill(config)
         errors = _found(_encoder_errors, config) or _found(_size_errors, config)
     if errors:
+        if _are_sound(("env", "env_kwargs", "env_wrappers", "policy"), errors):
+            errors |= _found(_creator_errors, config)
         raise config_error(errors)
     policy = config["policy"]
     taken = ("name", *(parameters(policy["name"], config["env"]) or ()))
@@ -91,11 +129,11 @@ def _are_sound(options: tuple[str, ...], errors: Mapping[str, str]) -> bool:
     return not any(f"{key}.".startswith(f"{option}.") for key in errors for option in options)
 
 
-def _found(check: Callable[[Mapping], Errors], config: Mapping) -> dict[str, str]:
+def _found(check: Callable[[Mapping], Errors | None], config: Mapping) -> dict[str, str]:
     """Return the errors that a check yields and, as its last, what it raises."""
     errors = {}
     try:
-        errors.update(check(config))
+        errors.update(check(config) or ())
     except OptionError as error:
         errors[error.key] = error.message
     except UnusableFileError as error:
@@ -165,8 +203,8 @@ def _policy_errors(config: Mapping) -> Errors:
         yield from pixel_policy_errors(config)
 
 
-def _policy_file_errors(config: Mapping) -> Errors:
-    """Yield the error of a policy's files and packages, or of how it fits, if options have none."""
+def _check_policy_files(config: Mapping) -> None:
+    """Raise the error of a policy's files and packages, or of how it fits, if options have none."""
     policy, env = config["policy"], config["env"]
     taken = parameters(policy["name"], env) or ()
     if policy["name"] == "sb3":
@@ -174,10 +212,6 @@ def _policy_file_errors(config: Mapping) -> Errors:
     if "file" in taken or "dataset" in taken:
         policy_files(policy)
     policy_tools(policy)
-    if policy["name"] == "sb3" or config["env_wrappers"]:
-        spaces = spaces_of(config)
-    if policy["name"] == "sb3" and (error := spaces_error(policy["file"], spaces)):
-        yield "policy.file", f"{error}; set env and env_wrappers as in its training"
     if policy["name"] == "pixels" and policy["file"] is not None:
         from goalreel.policies.pixel_policy import PixelPolicy  # it takes NumPy
 
@@ -186,6 +220,20 @@ def _policy_file_errors(config: Mapping) -> Errors:
         from goalreel.simulation.recording_file import check_env  # it takes NumPy
 
         check_env(policy["file"], env)
+
+
+def _creator_errors(config: Mapping) -> Errors:
+    """Yield the errors that the environment's class shows, or an instance in its wrappers."""
+    errors = creator_errors(config["env"], config["env_kwargs"])
+    yield from errors
+    policy = config["policy"]
+    if errors or not (policy["name"] == "sb3" or config["env_wrappers"]):
+        return
+    spaces = spaces_of(config)
+    if policy["name"] == "sb3":
+        policy = with_files(policy, config["env"])
+        if error := spaces_error(policy["file"], spaces):
+            yield "policy.file", f"{error}; set env and env_wrappers as in its training"
 
 
 def _style_errors(config: Mapping) -> Errors:
@@ -202,20 +250,6 @@ def _style_errors(config: Mapping) -> Errors:
     if render["style"] == "vector" and not has_atlas:
         fitting = f"allowed for {env}: gymnasium"
         yield "render.style", f"'vector' draws only the Mountain Cars; {fitting}"
-
-
-def _fps(config: Mapping) -> int:
-    """Return the environment's own frames per second, within what `film.fps` takes."""
-    if describe(config["env"]).computed:
-        return _FPS
-    if config["policy"]["name"] == "pixels":
-        return _CONSOLE_FPS  # each of its frames is a step
-    return film_fps(class_fps(config["env"]) or _FPS)
-
-
-def film_fps(own: float) -> int:
-    """Return a film's frames per second for those of its environment, within what is allowed."""
-    return min(max(round(own), 1), _MAX_FPS)
 
 
 def _default_selection(config: Mapping) -> dict[str, int]:
@@ -267,7 +301,10 @@ def _fill(config: dict) -> None:
     if config["shard_size"] is None:
         config["shard_size"] = env.shard_size
     if config["film"]["fps"] is None:
-        config["film"]["fps"] = _fps(config)
+        # Each frame of a console is a step.
+        config["film"]["fps"] = (
+            _CONSOLE_FPS if config["policy"]["name"] == "pixels" else DEFAULT_FPS
+        )
     if env.has_atlas:
         config["render"]["scale"] = 1
     film, cell = default_captions(Run(config).unit)

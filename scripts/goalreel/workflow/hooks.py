@@ -24,8 +24,12 @@ from goalreel.errors import FORMER_NAMES, GoalreelError, suggest
 from goalreel.policies.policy_dependencies import policy_files
 from goalreel.provenance.fingerprint import remember_trees, sources_as_noted, sources_hash
 from goalreel.provenance.spec import canonical
-from goalreel.verification.preflight import is_known_to_play, play_first_steps
-from goalreel.workflow.config import film_fps, load_config
+from goalreel.verification.preflight import (
+    is_known_to_play,
+    play_first_steps,
+    read_first_steps,
+)
+from goalreel.workflow.config import check_environment, read_config, with_own_fps
 from goalreel.workflow.job_events import (
     JobEvents,
     failure_summary,
@@ -63,8 +67,9 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
     """
     scripts = Path(base, "scripts")
     _print_only(workflow, lambda record: getattr(record, "event", None) not in _HIDDEN)
+    remember_trees(user_cache_path("goalreel"))
     try:
-        complete = load_config(config)
+        complete = read_config(config)
         check_results(complete["results"], Path(base))
         if not (workflow.remote_exec or workflow.subprocess_exec):
             check_same_run(complete, sys.argv[1:])
@@ -83,7 +88,6 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
     # of a conda environment, which Snakemake activates later.
     folder = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
-    remember_trees(user_cache_path("goalreel"))
     named = workflow.modifier.modify_rulename  # a module of another workflow may have a prefix
     small = (stage for stage in plan.stages if STAGES[stage].local)
     workflow.localrules(*map(named, ("all", "compare_training", *small)))
@@ -151,21 +155,25 @@ def _findings(plan: Plan, given: Mapping, scripts: Path) -> dict:
     """Return the options that a run's first steps set.
 
     The files that the policy opens are among `policy.files`; where the user sets none, a shard is
-    no longer than a job of a minute, and the frame rate is the environment's own.
+    no longer than a job of a minute, and the frame rate is the environment's own. If the first
+    steps of such a run are known, nothing of the environment is imported.
     """
-    found, config = {}, plan.config
+    config, policy = plan.config, plan.config["policy"]
     if is_apart(sys.argv[1:]) or is_known_to_play(config):
-        return found
-    policy, kept = config["policy"], user_cache_path("goalreel") / "preflight"
-    shown = play_first_steps(config, plan.digest("simulate"), scripts, kept)
+        check_environment(config)
+        return {"film": with_own_fps(given, config)}
+    record = user_cache_path("goalreel") / "preflight" / f"{plan.digest('simulate')}.json"
+    shown = read_first_steps(record)
+    if shown is None:
+        check_environment(config)
+        shown = play_first_steps(config, scripts, record)
+    found = {"film": with_own_fps(given, config, shown.get("render_fps"))}
     if opened := shown.get("files"):
         found["policy"] = dict(policy) | {"files": list(dict.fromkeys([*policy["files"], *opened]))}
     if given.get("shard_size") is None:
         most = int(_SHARD_SECONDS / max(shown.get("episode_s", 0), 1e-9))
         size = max(min(config["shard_size"], most), 1)
         found["shard_size"] = size_before(config) or size
-    if shown.get("fps") and (given.get("film") or {}).get("fps") is None:
-        found["film"] = config["film"] | {"fps": film_fps(shown["fps"])}
     return found
 
 

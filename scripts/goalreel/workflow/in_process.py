@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goalreel.cli import WORKFLOW, logging_to, program, say
-from goalreel.environments.gymnasium_ids import instance_fps
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.policies.parameters import is_trained_here
-from goalreel.workflow.config import film_fps, load_config
+from goalreel.workflow.config import load_config
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.stages import FILM
 
@@ -81,9 +80,6 @@ def film(
         raise GoalreelError(
             f"policy.name: {config['policy']['name']} is trained first: run snakemake"
         )
-    own_fps = instance_fps(config["env"], config["env_kwargs"])
-    if own_fps and (options.get("film") or {}).get("fps") is None:
-        config["film"]["fps"] = film_fps(own_fps)
     with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
         plan = Plan(config | {"results": folder}, _SCRIPTS)
         with _counting(progress, plan.run.count, plan.run.unit) as count:

@@ -7,7 +7,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from goalreel.configuration.options import Options
-from goalreel.environments.gymnasium_ids import FAMILIES, find_spec
+from goalreel.environments.gymnasium_ids import FAMILIES, load_creator
 from goalreel.environments.wrappers import find_wrapper
 from goalreel.errors import GoalreelError
 from goalreel.policies.minari_files import read_header
@@ -94,7 +94,7 @@ def _foreign_code(options: Mapping, allow: list) -> Iterator[tuple[str, str]]:
         if package not in allow and (package not in _KNOWN_PACKAGES or _is_here(package)):
             yield name, package
     try:
-        made = {options["env"]: find_spec(options["env"])[1]}
+        made = {options["env"]: load_creator(options["env"])}
         made |= {name: find_wrapper(name) for name in wrappers}
     except GoalreelError:
         return  # the checks of `env` and `env_wrappers` tell why

@@ -87,7 +87,7 @@ def _steps(run: Run) -> int:
     """Return the steps of an episode that Gymnasium plays, about; 0 for what is computed here."""
     if run.env.computed:
         return 0
-    limit = find_spec(run.config["env"])[0].max_episode_steps or _EPISODE_STEPS
+    limit = find_spec(run.config["env"]).max_episode_steps or _EPISODE_STEPS
     return run.config["max_episode_steps"] or min(limit, _EPISODE_STEPS)
 
 

@@ -23,9 +23,21 @@ PACKAGES = ("ale_py", "minigrid", "shimmy", "gymnasium_robotics", "highway_env",
 ASK = f"""
 import sys
 sys.modules |= dict.fromkeys({PACKAGES}, None)
-from goalreel.environments.gymnasium_ids import environment_errors
+from goalreel.environments.gymnasium_ids import creator_errors, environment_errors
 for env in sys.argv[1:]:
-    print(*(message for _, message in environment_errors(env, {{}})))
+    errors = environment_errors(env, {{}}) or creator_errors(env, {{}})
+    print(*(message for _, message in errors))
+"""
+# What a parse of a Snakefile does, if the first steps of its run are known.
+PARSE = """
+import sys
+from pathlib import Path
+from goalreel.workflow.config import read_config
+from goalreel.workflow.plan import Plan
+for env in sys.argv[1:]:
+    plan = Plan(read_config({"env": env}), Path("scripts"))
+    plan.spec("encode", {"shard": "00000"})
+print({"Box2D", "mujoco", "pygame"} & {*sys.modules})
 """
 MISSING = {
     "ALE/Breakout-v5": "pip install 'ale-py'",
@@ -45,6 +57,11 @@ def test_id_of_missing_package_names_the_installation():
     answers = said_by(ASK, *MISSING).splitlines()
     for (env, command), answer in zip(MISSING.items(), answers, strict=True):
         assert command in answer and env in answer
+
+
+def test_a_parse_imports_no_class_of_an_environment():
+    """The import takes 0.1 s or more, and each job on a cluster parses the Snakefile."""
+    assert said_by(PARSE, "LunarLander-v3", "HalfCheetah-v5").strip() == "set()"
 
 
 def test_mario_names_the_interpreter_that_he_needs():
@@ -77,7 +94,7 @@ def test_an_id_of_another_version_names_the_one_to_type(env, other):
 @pytest.mark.parametrize("env", ["PongNoFrameskip-v4", "Breakout-v0", "ale_py:Breakout-v4"])
 def test_older_atari_ids_are_found_without_package_prefix(env):
     pytest.importorskip("ale_py")
-    assert find_spec(env)[0].id == env.rpartition(":")[2]
+    assert find_spec(env).id == env.rpartition(":")[2]
 
 
 def test_missing_module_is_named_with_searched_places():

@@ -265,7 +265,7 @@ def test_wrappers_give_observations_of_make_atari_env():
     from stable_baselines3.common.env_util import make_atari_env
     from stable_baselines3.common.vec_env import VecFrameStack, VecTransposeImage
 
-    page = (REPOSITORY / "docs" / "environments.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs" / "how-to" / "environments.md").read_text(encoding="utf-8")
     blocks = (
         yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
     )

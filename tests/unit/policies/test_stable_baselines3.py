@@ -259,13 +259,13 @@ def test_a_model_of_another_algorithm_is_refused(trained):
 
 @pytest.mark.slow
 def test_wrappers_give_observations_of_make_atari_env():
-    """The wrappers of the page on environments, held against Stable-Baselines3's own helper."""
+    """The wrappers of the page on policies, held against Stable-Baselines3's own helper."""
     pytest.importorskip("ale_py")
     pytest.importorskip("cv2")
     from stable_baselines3.common.env_util import make_atari_env
     from stable_baselines3.common.vec_env import VecFrameStack, VecTransposeImage
 
-    page = (REPOSITORY / "docs" / "how-to" / "environments.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs" / "how-to" / "policies.md").read_text(encoding="utf-8")
     blocks = (
         yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
     )

@@ -28,7 +28,7 @@ from goalreel.policies.policy import make_policy  # noqa: E402
 from goalreel.provenance.spec import NO_SPEC  # noqa: E402
 from goalreel.rendering.atlas import make_style  # noqa: E402
 from goalreel.rendering.frame_recorder import filming  # noqa: E402
-from goalreel.rendering.overlay import captions, overlaid, track_rows  # noqa: E402
+from goalreel.rendering.overlay import add_overlay, captions, track_rows  # noqa: E402
 from goalreel.rendering.text import Canvas  # noqa: E402
 from goalreel.simulation.reaches import simulate_reaches  # noqa: E402
 
@@ -55,7 +55,7 @@ def hud_frame(reach: int, before_end: int) -> np.ndarray:
     trajectories = read_trajectories(RESULTS / "trajectories" / "00000.npz")
     cache = open_cache(RESULTS / "frames" / "00000.npz")
     texts = captions(CAPTION, trajectories, ENV, "reach")
-    shown = overlaid(cache, trajectories, ENV, texts, hud=True, cards=0)
+    shown = add_overlay(cache, trajectories, ENV, texts, hud=True, cards=0)
     return shown[shown.episode(reach)[-1 - before_end]]
 
 

@@ -22,7 +22,7 @@ def card(spec, frames: Shards, trajectories: Shards, readme, replay, results, su
     from goalreel.rendering.captions import default_captions
     from goalreel.report.card import LIBRARIES, evaluation, is_deterministic, page, write_card
     from goalreel.views.filmed_episodes import read_filmed
-    from goalreel.views.triggers import chosen_episodes
+    from goalreel.views.triggers import select_episodes
     from goalreel.views.view_files import write_video
 
     config, policy = spec.config, spec.config["policy"]
@@ -31,7 +31,7 @@ def card(spec, frames: Shards, trajectories: Shards, readme, replay, results, su
     if trigger is None:
         chosen = [filmed.median()]
     else:
-        chosen = list(filmed.episodes(chosen_episodes(trigger, filmed.rows).tolist()))
+        chosen = list(filmed.episodes(select_episodes(trigger, filmed.rows).tolist()))
         if not chosen:
             count = len(filmed)
             raise GoalreelError(

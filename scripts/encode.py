@@ -13,14 +13,14 @@ def encode(spec, frames, trajectories, output, coded_atlas=None, height: int = 0
     from goalreel.errors import GoalreelError
     from goalreel.films.segment import assemble_blocks, assemble_segment, encode_segment
     from goalreel.rendering.frame_cache import open_cache
-    from goalreel.rendering.overlay import captions, overlaid
+    from goalreel.rendering.overlay import add_overlay, captions
     from goalreel.simulation.trajectories import read_trajectories
 
     config, images = spec.config, open_cache(frames, (height, width))
     episodes, env = read_trajectories(trajectories), config["env"]
     texts = captions(config["overlay.caption"], episodes, env, config["unit"])
     seen = texts, config["overlay.hud"], config["card_frames"], config["render.scale"]
-    cache = overlaid(images, episodes, env, *seen)
+    cache = add_overlay(images, episodes, env, *seen)
     extra = {"source": cache.source} | ({"sizes": images.sizes} if images.sizes else {})
     fps, comment = config["film.fps"], spec.extended(**extra).text
     encoder = config["film_encoder"]

@@ -19,14 +19,14 @@ def stills(spec, frames: Shards, trajectories: Shards, poster, contact_sheet, pr
     from goalreel.views.filmed_episodes import read_filmed
     from goalreel.views.poster import draw_poster
     from goalreel.views.preview import preview as encode_preview
-    from goalreel.views.triggers import chosen_episodes
+    from goalreel.views.triggers import select_episodes
     from goalreel.views.view_files import write_png
 
     filmed = read_filmed(trajectories, frames, spec.config["env"], spec.config["unit"])
     trigger = spec.config["stills"]["episode_trigger"]
-    chosen = chosen_episodes(trigger, filmed.rows).tolist()
+    chosen = select_episodes(trigger, filmed.rows).tolist()
     if trigger is None:
-        chosen = spread(filmed.ranked(), _ROWS)
+        chosen = spread(filmed.ranking(), _ROWS)
     elif not chosen:
         cli.say(f"warning: stills.episode_trigger {trigger} selects no episode, so all are shown")
         chosen = range(len(filmed))

@@ -168,7 +168,7 @@ def filmed(film: Film, folder: Path, cards: int = 0, episodes: int | None = None
     from goalreel.provenance.spec import NO_SPEC
     from goalreel.rendering.frame_cache import open_cache
     from goalreel.rendering.frame_recorder import filming
-    from goalreel.rendering.overlay import overlaid
+    from goalreel.rendering.overlay import add_overlay
     from goalreel.simulation.reaches import simulate_reaches
 
     if film.id == ENV:
@@ -188,7 +188,7 @@ def filmed(film: Film, folder: Path, cards: int = 0, episodes: int | None = None
     if not cards:
         return cache
     texts = [f"Episode {number}" for number in range(len(made))]
-    return overlaid(cache, made, film.id, texts, hud=False, cards=cards)
+    return add_overlay(cache, made, film.id, texts, hud=False, cards=cards)
 
 
 # Tables
@@ -202,7 +202,7 @@ def quality(folder: Path, options) -> None:
     from goalreel.films.segment import assemble_segment, encode_segment
     from goalreel.rendering.atlas import read_atlas
     from goalreel.rendering.frame_cache import open_cache
-    from goalreel.rendering.overlay import captions, empty_card, overlaid
+    from goalreel.rendering.overlay import add_overlay, captions, empty_card
     from goalreel.simulation.trajectories import read_trajectories
 
     episodes = options.episodes or 100
@@ -212,7 +212,7 @@ def quality(folder: Path, options) -> None:
     def shown(hud: bool, caption: str):
         trajectories = read_trajectories(paths[0])
         texts = captions(caption, trajectories, ENV, "reach")
-        return overlaid(open_cache(paths[1]), trajectories, ENV, texts, hud, cards=1)
+        return add_overlay(open_cache(paths[1]), trajectories, ENV, texts, hud, cards=1)
 
     def assembled(coded_atlas: Path, hud: bool, caption: str, path: Path) -> None:
         parts = read_coded_atlas(coded_atlas), read_trajectories(paths[0])

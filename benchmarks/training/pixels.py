@@ -55,9 +55,9 @@ def main(argv: list[str] | None = None) -> None:
 
 def prepare() -> None:
     """Render and warp all frames of the atlas."""
-    from goalreel.rendering.warped import warped_pictures
+    from goalreel.rendering.warped import warped_frames
 
-    pictures = warped_pictures(ENV, "area")
+    pictures = warped_frames(ENV, "area")
     for positions in np.array_split(np.linspace(-1.2, 0.6, 200_000), 200):
         pictures.observe(positions)
 

@@ -19,7 +19,7 @@ from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.rendering.atlas import Atlas, Style, state_keys
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import cut_patches
-from goalreel.rendering.overlay import captions, empty_card, overlaid
+from goalreel.rendering.overlay import add_overlay, captions, empty_card
 from goalreel.simulation.trajectories import Trajectories
 from goalreel.workflow.config import load_config
 
@@ -82,7 +82,7 @@ def assembled(
     coded_atlas = code_atlas(atlas, *empty_card(*seen), quantizers(quality))
     frames = render_states(trajectories, atlas, style, NO_SPEC)
     texts = captions(caption, trajectories, style.env, "reach")
-    cache = overlaid(frames, trajectories, style.env, texts, hud, cards)
+    cache = add_overlay(frames, trajectories, style.env, texts, hud, cards)
     assemble_segment(cache, coded_atlas, trajectories, path, 30, "{}")
     return Assembled(cache, coded_atlas, path)
 

@@ -8,7 +8,7 @@ from goalreel.files import npz
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC
 from goalreel.rendering.blocks import BlockRecorder
-from goalreel.rendering.frame_cache import DrawnFrames, FrameCache, open_cache
+from goalreel.rendering.frame_cache import FrameCache, FrameCacheWriter, open_cache
 from goalreel.rendering.frame_recorder import filming
 from goalreel.rendering.layers import Layer, cut_patches, join
 from goalreel.simulation.reaches import simulate_reaches
@@ -39,13 +39,13 @@ def groups_of(pictures):
     recorder = BlockRecorder()
     for picture in pictures:
         yield from recorder.add(picture)
-    yield from recorder.rest()
+    yield from recorder.flush()
 
 
 def drawn(path: Path, *episodes) -> FrameCache:
     """Return a frame cache of episodes' pictures, (H, W, 3) uint8 each, all of one size."""
     with npz.writing(path) as add:
-        frames = DrawnFrames(add, path.parent)
+        frames = FrameCacheWriter(add, path.parent)
         for pictures in episodes:
             frames.add(groups_of(iter(pictures)))
         frames.finish(np.arange(len(episodes)), "", NO_SPEC)

@@ -22,7 +22,7 @@ from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import read_index
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
-from goalreel.rendering.frame_recorder import replayed
+from goalreel.rendering.frame_recorder import replay_frames
 from goalreel.simulation import episodes
 from goalreel.simulation.episodes import Episode
 from goalreel.simulation.reaches import simulate_reaches
@@ -334,7 +334,11 @@ def test_wrapped_environment_runs_as_in_gymnasium(tmp_path):
     assert difference(tmp_path / "t.npz", tmp_path / "f.npz") is None
     plain = make_environment(config | {"env_wrappers": []})
     with pytest.raises(GoalreelError, match="Gymnasium gives the observation"):
-        list(replayed(plain, Episode(made.episodes.seed[0].item(), *made.episode(0), False, True)))
+        list(
+            replay_frames(
+                plain, Episode(made.episodes.seed[0].item(), *made.episode(0), False, True)
+            )
+        )
 
 
 @pytest.mark.parametrize("env", ["TestTold-v0", "TestBytes-v0", "TestSquare-v0"])

@@ -13,7 +13,7 @@ from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import make_policy
 from goalreel.rendering.frame_cache import open_cache
-from goalreel.rendering.warped import watched
+from goalreel.rendering.warped import with_network_view
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.simulation.trajectories import read_trajectories
 from goalreel.workflow.config import load_config
@@ -36,7 +36,7 @@ def test_a_film_is_gymnasiums_and_the_same_for_any_shard_size(env, actions, proj
     project.run("-j", "2", *targets, config=config)
     shards = [read_trajectories(project.folder / file) for file in files]
     player, config = make_policy(policy), shards[0].spec.config
-    environment = watched(make_environment(config), player.warp)
+    environment = with_network_view(make_environment(config), player.warp)
     together = simulate_reaches(range(2), 7, environment, player, 1, success=None)
     for name in ("states", "actions", "rewards"):
         parts = np.concatenate([getattr(shard, name) for shard in shards])

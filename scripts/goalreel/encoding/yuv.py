@@ -12,7 +12,7 @@ import numpy as np
 from goalreel.arrays import paste
 from goalreel.environments.drawing.block_store import SIDE, grid
 from goalreel.h264.macroblocks import Patch, Planes
-from goalreel.rendering.blocks import Drawn
+from goalreel.rendering.blocks import BlockLayer
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import NOTHING, Layer, Patches
 
@@ -39,7 +39,7 @@ class Yuv420p:
         self._cache = cache
         self._shape = (height * 3 // 2, width)
         self._background = planar(cache.background).reshape(-1)
-        self._drawn = next((layer for layer in cache.layers if isinstance(layer, Drawn)), None)
+        self._drawn = next((layer for layer in cache.layers if isinstance(layer, BlockLayer)), None)
         self._layers = [layer for layer in cache.layers if isinstance(layer, Layer)]
         self._patches = [patch_planes(layer.patches) for layer in self._layers]
 
@@ -83,7 +83,7 @@ class Yuv420p:
 class _DrawnPlanes:
     """A layer of drawn pictures, kept in planes from frame to frame: only changes are pasted."""
 
-    def __init__(self, layer: Drawn, canvas: Sequence[np.ndarray]):
+    def __init__(self, layer: BlockLayer, canvas: Sequence[np.ndarray]):
         """Begin without a picture; canvas: the frame's planes, in which pictures are shown."""
         self._layer = layer
         rows, columns = grid(layer.size)

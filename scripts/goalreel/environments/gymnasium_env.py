@@ -201,7 +201,7 @@ class GymnasiumEnvironment:
 
         As a BlockFrame if the environment is one that `FrameMemo` knows, and is not wrapped.
         """
-        return to_rgb(env.render() if self.wrappers else self._memo.picture(env, observation))
+        return to_rgb(env.render() if self.wrappers else self._memo.render(env, observation))
 
     def set_instance_reuse(self, reuse: bool) -> None:
         """Decide whether instances play one episode after another; those at hand may be closed."""

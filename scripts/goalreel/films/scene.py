@@ -29,9 +29,9 @@ class Scene:
         """Return the scene with this policy; in Mountain Car a pixel policy sees frames."""
         if not hasattr(policy, "warp"):
             return Scene(self.env, policy)
-        from goalreel.rendering.warped import watched
+        from goalreel.rendering.warped import with_network_view
 
-        return Scene(watched(self.env, policy.warp), policy)
+        return Scene(with_network_view(self.env, policy.warp), policy)
 
     def film(
         self,

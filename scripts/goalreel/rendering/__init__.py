@@ -1,1 +1,1 @@
-"""States, or env.render(), into the frame cache: atlas, layers, captions and HUD."""
+"""Turn recorded states, or `env.render()`, into frame caches with captions and a HUD."""

@@ -1,13 +1,14 @@
-"""The atlas: every distinct picture of a style, drawn once, and how a state finds its picture.
+"""The atlas: every distinct image that an environment can show in a style, rendered once.
 
-It depends on the environment, the style and the drawing libraries only, so it is kept in the
-user's cache folder across runs. The file is a compressed .npz without objects:
+An atlas depends only on the environment, the style and the drawing libraries, so the user's cache
+folder keeps it across runs. `Atlas.find` looks up the image of a state by its key. The file is a
+compressed .npz without objects:
 
     kind, version     "atlas" and the version of this layout
     spec              JSON: how the file was made
-    keys              (pictures, k) int16, what the style's all_keys gives, sorted
+    keys              (images, k) int16, the style's all_keys, sorted
     background        (H, W, 3) uint8, the empty track
-    boxes, pixels     the pictures as patches (layers.Patches) over the track
+    boxes, pixels     the images as patches (layers.Patches) over the track
 """
 
 import os
@@ -30,7 +31,7 @@ _KIND = "atlas"
 
 @dataclass(frozen=True)
 class Atlas:
-    """Every picture of a style; the arrays are those of the file."""
+    """Every image of a style. The arrays are those of the file."""
 
     keys: np.ndarray
     background: np.ndarray
@@ -38,24 +39,26 @@ class Atlas:
     spec: Spec = NO_SPEC
 
     @cached_property
-    def _pictures(self) -> dict[bytes, int]:
-        return {name: picture for picture, name in enumerate(names_of(self.keys))}
+    def _numbers(self) -> dict[bytes, int]:
+        return {name: number for number, name in enumerate(key_bytes(self.keys))}
 
     def find(self, keys: np.ndarray) -> np.ndarray:
-        """Return the picture of each key, (n,) int64; -1 where the atlas has none."""
-        return np.array([self._pictures.get(name, -1) for name in names_of(keys)], np.int64)
+        """Return the index of each key's image, (n,) int64, or -1 if the atlas lacks it."""
+        return np.array([self._numbers.get(name, -1) for name in key_bytes(keys)], np.int64)
 
 
-def names_of(keys: np.ndarray) -> list[bytes]:
-    """Return keys, (n, k) integers, as bytes to look them up by."""
+def key_bytes(keys: np.ndarray) -> list[bytes]:
+    """Return each row of `keys`, (n, k) integers, as bytes that a dict can look up."""
     data, length = keys.astype(np.int16).tobytes(), 2 * keys.shape[1]
     return [data[start : start + length] for start in range(0, len(data), length)]
 
 
 def make_style(env: str, render: Mapping) -> Style:
-    """Return the style of a Mountain Car's pictures.
+    """Return the style in which a Mountain Car is rendered.
 
-    render: that section of the configuration: style, width, height, palette.
+    Args:
+        env: the environment's id.
+        render: the section `render` of the configuration: style, width, height, palette.
     """
     if render["style"] == "gymnasium":
         return GymnasiumStyle(env)
@@ -63,21 +66,21 @@ def make_style(env: str, render: Mapping) -> Style:
 
 
 def draw_atlas(style: Style, spec: Spec = NO_SPEC) -> Atlas:
-    """Draw every picture of a style."""
+    """Render every image of a style."""
     keys = style.all_keys()
-    background, pictures = style.draw(keys)
-    return Atlas(keys.astype(np.int16), background, cut_patches(background, pictures), spec)
+    background, images = style.draw(keys)
+    return Atlas(keys.astype(np.int16), background, cut_patches(background, images), spec)
 
 
 def write_atlas(path: str | os.PathLike, atlas: Atlas) -> None:
-    """Write an atlas file; the same atlas gives the same bytes."""
+    """Write an atlas file. Equal atlases give equal bytes."""
     arrays = {"spec": np.array(atlas.spec.text), "keys": atlas.keys, "background": atlas.background}
     patches = {"boxes": atlas.patches.boxes, "pixels": atlas.patches.pixels}
     npz.write(path, npz.header(_KIND, VERSION) | arrays | patches)
 
 
 def read_atlas(path: str | os.PathLike) -> Atlas:
-    """Read an atlas file. Raises GoalreelError, naming the file, if it cannot be used."""
+    """Read an atlas file. Raises GoalreelError, naming the file, if it is unusable."""
     arrays = npz.read(path, _KIND, VERSION)
     patches = Patches(arrays["boxes"], arrays["pixels"])
     spec = parse_spec(str(arrays["spec"]), path)
@@ -88,7 +91,7 @@ def state_keys(trajectories, style: Style) -> np.ndarray:
     """Return the key of each state of a shard, (states, k) int64, in Gymnasium's precision."""
     positions = trajectories.states[:, 0]
     keys = style.keys(positions.astype(np.float32) if style.float32_states else positions)
-    if style.float32_states:  # the reset state alone is float64
+    if style.float32_states:  # only the reset state is float64
         resets = trajectories.offsets[:-1]
         keys[resets] = style.keys(positions[resets])
     return keys

@@ -16,7 +16,7 @@ from goalreel.environments.drawing.block_store import (
     BlockReader,
     BlockStore,
     grid,
-    joined,
+    join_blocks,
 )
 
 # A group ends after so many pictures, or when it has so many distinct blocks (6 MB): that bounds
@@ -38,14 +38,14 @@ class Group:
         """How many changes there are up to each picture, itself included."""
         return np.searchsorted(self.changes[0], np.arange(self.count), "right").tolist()
 
-    def padded(self, size: tuple[int, int]) -> "Group":
+    def pad(self, size: tuple[int, int]) -> "Group":
         """Return its pictures in the upper left corner of black ones; size: H and W of those."""
         if size == self.size:
             return self
         recorder = BlockRecorder()
         for picture in range(self.count):
-            recorder.put(on_black(self.compose(picture, self.size), size))
-        return recorder.rest()[0]
+            recorder.put(pad_black(self.compose(picture, self.size), size))
+        return recorder.flush()[0]
 
     def compose(self, picture: int, size: tuple[int, int]) -> np.ndarray:
         """Return a picture, (H, W, 3) uint8; size: H and W, an odd one may count one more."""
@@ -53,11 +53,11 @@ class Group:
         _, places, blocks = self.changes[:, : self.ends[picture]]
         latest = np.empty(rows * columns, np.int32)
         latest[places] = blocks  # of several changes of a place the last one stays
-        return joined(self.blocks[latest], size)
+        return join_blocks(self.blocks[latest], size)
 
 
 @dataclass(frozen=True)
-class Drawn:
+class BlockLayer:
     """A layer of whole pictures that no other layer covers; its groups are read when needed."""
 
     name: str
@@ -84,15 +84,15 @@ class Drawn:
         """Write a frame's picture into `canvas`, (H, W, 3) uint8."""
         number, picture = self.find(frame)
         composed = self.group(number).compose(picture, self.size)
-        canvas[self.place] = enlarged(composed, self.scale)
+        canvas[self.place] = enlarge_pixels(composed, self.scale)
 
 
-def enlarged(picture: np.ndarray, scale: int) -> np.ndarray:
+def enlarge_pixels(picture: np.ndarray, scale: int) -> np.ndarray:
     """Return a picture, (h, w, 3) uint8, with each pixel `scale` times in each direction."""
     return picture if scale == 1 else picture.repeat(scale, 1).repeat(scale, 0)
 
 
-def on_black(picture: np.ndarray, size: Sequence[int]) -> np.ndarray:
+def pad_black(picture: np.ndarray, size: Sequence[int]) -> np.ndarray:
     """Return a picture, (h, w, 3), with black below and to the right; size: H and W at least."""
     canvas = np.zeros((*np.maximum(size[:2], picture.shape[:2]), 3), np.uint8)
     return paste(canvas, picture, 0, 0)
@@ -120,7 +120,7 @@ class BlockRecorder:
         """Take a picture; return the group that ends before it, or none."""
         full = len(self._places) == _MAX_PICTURES or len(self._store) >= _MAX_BLOCKS
         size = picture.size if isinstance(picture, BlockFrame) else picture.shape[:2]
-        ended = self.rest() if full or self._before and size != self._before.size else []
+        ended = self.flush() if full or self._before and size != self._before.size else []
         self.put(picture)
         return ended
 
@@ -140,7 +140,7 @@ class BlockRecorder:
         self._numbers += self._store.add(blocks)
         self._before, self.change = frame, hash((frame.size, places.tobytes(), *blocks))
 
-    def rest(self) -> list[Group]:
+    def flush(self) -> list[Group]:
         """Return what has not been returned yet: one group, or none."""
         if not self._places:
             return []

@@ -23,7 +23,7 @@ _MAX_PLANS, _MAX_BLOCKS = 1 << 13, 1 << 15  # plans and blocks that are remember
 Plan = tuple[int, ...]
 
 
-class Artist:
+class ClassicControlScene:
     """Draws the episodes of a shard."""
 
     def __init__(self, environment: ClassicControl):
@@ -32,7 +32,7 @@ class Artist:
         self._reset_dtype = environment.rules.reset_dtype
         self._kept = KeptSurface(size)
         self._paint(self._kept, None)
-        self._kept.keep()
+        self._kept.set_background()
         self._forget()
 
     def _forget(self) -> None:

@@ -19,7 +19,7 @@ and with a background
 
 or with drawn pictures, in groups that stand alone (see blocks.py)
 
-    size              (2,) int64: H and W of the largest picture
+    size              (2,) int64: H and W of the max_frame_size picture
     sizes             (groups, 2) int64: H and W of each group's, where they differ
     groups            (groups, 2) int64: the first frame of each, in order, and its number N;
                       an episode begins with a group; and for each of them
@@ -39,7 +39,7 @@ import numpy as np
 from goalreel.arrays import ranges
 from goalreel.files import npz
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
-from goalreel.rendering.blocks import Drawn, Group
+from goalreel.rendering.blocks import BlockLayer, Group
 from goalreel.rendering.layers import Layer, Patches
 
 VERSION = 2
@@ -52,7 +52,7 @@ class FrameCache:
     """The frames of a shard. `cache[i]` is (H, W, 3) uint8, `cache[a:b]` is (n, H, W, 3)."""
 
     background: np.ndarray  # (H, W, 3) uint8; the first picture where pictures are drawn
-    layers: tuple[Layer | Drawn, ...]  # in the order of pasting
+    layers: tuple[Layer | BlockLayer, ...]  # in the order of pasting
     offsets: np.ndarray  # (episodes + 1,) int64, where each episode's frames start
     source: str = ""  # digest of the trajectories that it shows
     spec: Spec = NO_SPEC  # how it was made
@@ -100,7 +100,7 @@ def write_cache(path: str | os.PathLike, cache: FrameCache) -> None:
     npz.write(path, arrays)
 
 
-class DrawnFrames:
+class FrameCacheWriter:
     """A frame cache of drawn pictures while it is written, an episode at a time.
 
     The episodes may come in any order; `finish` says where in the film they stand.
@@ -145,7 +145,7 @@ class DrawnFrames:
             self._add(name, array)
 
 
-def largest(paths: Iterable[Path]) -> tuple[int, int]:
+def max_frame_size(paths: Iterable[Path]) -> tuple[int, int]:
     """Return H and W that the drawn pictures of all these caches fit in.
 
     Raises GoalreelError, naming the file, if one cannot be used.
@@ -159,7 +159,7 @@ def open_cache(path: str | os.PathLike, size: tuple[int, int] = (0, 0)) -> Frame
     Args:
         path: the file.
         size: the least H and W of drawn frames. Smaller pictures are padded below and to the right
-            with black, as all are to the largest of the file.
+            with black, as all are to the max_frame_size of the file.
 
     Raises:
         GoalreelError: the file, which it names, cannot be used.
@@ -177,9 +177,9 @@ def open_cache(path: str | os.PathLike, size: tuple[int, int] = (0, 0)) -> Frame
         def group(index: int) -> Group:
             own = tuple(sizes[index % len(sizes)].tolist())
             parts = (arrays[f"{name}_{numbers[index]}"] for name in ("changes", "blocks"))
-            return Group(own, int(ends[index + 1] - ends[index]), *parts).padded(size)
+            return Group(own, int(ends[index + 1] - ends[index]), *parts).pad(size)
 
-        pictures = Drawn("picture", size, ends, group, np.arange(offsets[-1]))
+        pictures = BlockLayer("picture", size, ends, group, np.arange(offsets[-1]))
         background = pictures.group(0).compose(0, pictures.size)
         limits = np.stack([sizes.min(axis=0), sizes.max(axis=0)]).tolist()
         return FrameCache(background, (pictures,), offsets, source, spec, limits)

@@ -25,8 +25,8 @@ from goalreel.errors import GoalreelError
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.blocks import BlockRecorder, Group
-from goalreel.rendering.classic_control_scene import Artist
-from goalreel.rendering.frame_cache import DrawnFrames
+from goalreel.rendering.classic_control_scene import ClassicControlScene
+from goalreel.rendering.frame_cache import FrameCacheWriter
 from goalreel.simulation.episodes import Episode
 from goalreel.simulation.reaches import has_reached
 
@@ -59,12 +59,14 @@ class FrameRecorder:
     def __init__(
         self,
         environment: GymnasiumEnvironment,
-        frames: DrawnFrames,
+        frames: FrameCacheWriter,
         success: str | float | None = None,
     ):
         """Begin without a frame; see `filming`."""
         self._environment, self._frames, self._success = environment, frames, success
-        self._artist = Artist(environment) if isinstance(environment, ClassicControl) else None
+        self._scene = (
+            ClassicControlScene(environment) if isinstance(environment, ClassicControl) else None
+        )
         self._takes: dict[int, _Take] = {}  # the batch's pictures, by index
         self._kept: dict[int, Iterator[Group]] = {}  # the batch's groups that are kept, by index
         self._sample: tuple[Episode, _Take | None] | None = None  # the shard's first episode
@@ -78,7 +80,7 @@ class FrameRecorder:
         failed = self._attempts - self._count
         # One more, so that the first few to fail do not decide.
         drawn = self._drawing * failed <= self._stepping * (self._count + 1)
-        drawn = (drawn or not self._environment.check) and not self._artist
+        drawn = (drawn or not self._environment.check) and not self._scene
         self._first = int(indices[0]) if self._attempts == 0 else None
         if drawn:
             folder, environment = self._frames.folder, self._environment
@@ -125,21 +127,21 @@ class FrameRecorder:
         self._order = order
 
     def write(self, source: str, spec: Spec) -> None:
-        """End the frame cache; source, spec: see DrawnFrames.finish."""
+        """End the frame cache; source, spec: see FrameCacheWriter.finish."""
         self._frames.finish(self._order, source, spec)
         self._environment.close()
 
     def _drawn(self, episode: Episode) -> Iterator[Group]:
         """Yield the groups of an episode that was played without pictures."""
         recorder, env = BlockRecorder(), None
-        if self._artist:
-            pictures = self._artist.frames(episode)
+        if self._scene:
+            pictures = self._scene.frames(episode)
         else:
             env = self._environment.acquire()
-            pictures = replayed(self._environment, episode, env)
+            pictures = replay_frames(self._environment, episode, env)
         for step, picture in enumerate(pictures):
             yield from recorder.add(_checked(picture, self._environment, episode.seed, step))
-        yield from recorder.rest()
+        yield from recorder.flush()
         if env is not None:
             self._environment.release(env)
         self._shot += len(episode.states)
@@ -155,7 +157,7 @@ class FrameRecorder:
         if not environment.check:
             environment.set_instance_reuse(slow)
             return
-        if self._artist is not None:
+        if self._scene is not None:
             self._compare_some(episode)
             return
         if slow and len(environment.used) > 1:  # the last of them has played another episode
@@ -169,7 +171,7 @@ class FrameRecorder:
     def _compare(self, episode: Episode, take: "_Take", steps: int, env=None) -> None:
         """Play an episode's first steps again, at most so many, and compare them."""
         again = BlockRecorder()
-        with contextlib.closing(replayed(self._environment, episode, env)) as pictures:
+        with contextlib.closing(replay_frames(self._environment, episode, env)) as pictures:
             for step, picture in enumerate(itertools.islice(pictures, steps + 1)):
                 again.add(picture)
                 if again.change != take.changes[step]:
@@ -177,8 +179,8 @@ class FrameRecorder:
 
     def _compare_some(self, episode: Episode) -> None:
         """Compare every step, and some pictures with those that Gymnasium itself draws."""
-        pictures = replayed(self._environment, episode, every=_EVERY)
-        pairs = zip(pictures, self._artist.frames(episode), strict=True)
+        pictures = replay_frames(self._environment, episode, every=_EVERY)
+        pairs = zip(pictures, self._scene.frames(episode), strict=True)
         for step, (picture, frame) in enumerate(pairs):
             if picture is not None and not np.array_equal(frame.image(), picture):
                 raise _error(self._environment, episode.seed, step, _ANOTHER_PICTURE)
@@ -198,7 +200,7 @@ def filming(
         success: what counts as reaching the goal; other episodes are dropped. None keeps all.
     """
     with npz.writing(path) as add:
-        yield FrameRecorder(environment, DrawnFrames(add, Path(path).parent), success)
+        yield FrameRecorder(environment, FrameCacheWriter(add, Path(path).parent), success)
 
 
 class _Take:
@@ -222,8 +224,8 @@ class _Take:
             self._groups += 1
 
     def groups(self) -> Iterator[Group]:
-        """Yield the groups, as DrawnFrames takes them."""
-        self._write(self._recorder.rest())
+        """Yield the groups, as FrameCacheWriter takes them."""
+        self._write(self._recorder.flush())
         self._file.seek(0)
         for _ in range(self._groups):
             yield pickle.load(self._file)  # noqa: S301 - what was written above
@@ -244,7 +246,7 @@ def _checked(
     return array
 
 
-def replayed(
+def replay_frames(
     environment: GymnasiumEnvironment, episode: Episode, env=None, every: int = 1
 ) -> Iterator[np.ndarray | None]:
     """Yield what Gymnasium draws at the reset and after each step of a recorded episode.

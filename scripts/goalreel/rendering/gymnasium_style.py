@@ -116,11 +116,11 @@ class GymnasiumStyle:
         across = np.linspace(MIN_POSITION, MAX_POSITION, 100)
         x, y = (across - MIN_POSITION) * SCALE, height(across) * SCALE
         draw.aalines(kept.surface, points=list(zip(x, y, strict=True)), closed=False, color=_BLACK)
-        kept.keep()
+        kept.set_background()
         # A flag drawn over itself would have a darker edge, which is antialiased.
         flag = _draw_flag(kept, car)
         track = kept.read(kept.surface.get_rect())
-        kept.mend([flag])
+        kept.restore([flag])
         return track, _boxes(kept, car, keys)
 
 
@@ -128,7 +128,7 @@ def _boxes(kept: KeptSurface, car: EnvTraits, keys: np.ndarray) -> Boxes:
     for key in keys.tolist():
         box, flag = _draw_car(kept, key), _draw_flag(kept, car)
         yield HEIGHT - box.bottom, box.left, kept.read(box)
-        kept.mend([box, flag])
+        kept.restore([box, flag])
 
 
 def _draw_car(kept: KeptSurface, key: list[int]):

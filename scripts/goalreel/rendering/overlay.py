@@ -15,7 +15,7 @@ import numpy as np
 from goalreel.arrays import ranges
 from goalreel.environments.registry import MAX_SPEED, describe
 from goalreel.errors import GoalreelError
-from goalreel.rendering.blocks import Drawn
+from goalreel.rendering.blocks import BlockLayer
 from goalreel.rendering.captions import caption
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import NOTHING, Layer, Patches, join
@@ -64,7 +64,7 @@ def captions(template: str, trajectories: Trajectories, env: str, unit: str) -> 
     return [caption(template, rows.row(i), env, unit) for i in range(count)] or None
 
 
-def overlaid(
+def add_overlay(
     cache: FrameCache,
     trajectories: Trajectories,
     env: str,
@@ -91,10 +91,10 @@ def overlaid(
         raise GoalreelError(
             "the frames do not show these trajectories; delete them and run snakemake again"
         )
-    cache, rows = framed(cache, scale, texts is not None, hud)
+    cache, rows = add_bands(cache, scale, texts is not None, hud)
     canvas, (pictures,), resets = Canvas(cache.background), cache.layers, cache.offsets[:-1]
     # Mountain Car's background is the empty track.
-    on_card = pictures.index[resets] if isinstance(pictures, Drawn) else NOTHING
+    on_card = pictures.index[resets] if isinstance(pictures, BlockLayer) else NOTHING
     layers = [_with_cards(pictures, cache.offsets, cards, on_card)]
     offsets = cache.offsets + cards * np.arange(len(cache.offsets))
     if texts is not None:
@@ -117,7 +117,7 @@ def fitting_scale(size: tuple[int, int]) -> int:
     return 1 if height >= _SMALL else min(-(-_LARGE // height), most)
 
 
-def framed(
+def add_bands(
     cache: FrameCache, scale: int | None, caption: bool = False, hud: bool = False
 ) -> tuple[FrameCache, TextRows]:
     """Return drawn pictures enlarged, with a band above for captions and one below for the HUD.
@@ -126,7 +126,7 @@ def framed(
     patches over a background stay as they are, without bands. With them comes where text stands.
     """
     (pictures,) = cache.layers
-    if not isinstance(pictures, Drawn):
+    if not isinstance(pictures, BlockLayer):
         return cache, track_rows(cache.background)
     scale = scale or fitting_scale(pictures.size)
     # Blocks at an odd border are filled up with it.
@@ -158,8 +158,8 @@ def empty_card(background: np.ndarray, env: str, hud: bool) -> tuple[np.ndarray,
 
 
 def _with_cards(
-    layer: Layer | Drawn, offsets: np.ndarray, cards: int, shown: int | np.ndarray
-) -> Layer | Drawn:
+    layer: Layer | BlockLayer, offsets: np.ndarray, cards: int, shown: int | np.ndarray
+) -> Layer | BlockLayer:
     """Return a layer with `cards` more frames before each episode; `shown` is on them."""
     resets = offsets[:-1]
     on_cards = np.repeat(np.broadcast_to(shown, resets.shape), cards)

@@ -1,4 +1,4 @@
-"""Mountain Car's pictures as a network sees them: what `env.render()` draws, warped."""
+"""Mountain Car frames as a network sees them: what `env.render()` returns, warped."""
 
 from dataclasses import replace
 from functools import cache
@@ -9,39 +9,40 @@ from goalreel.arrays import paste
 from goalreel.environments.environment import Environment
 from goalreel.environments.registry import describe
 from goalreel.policies.preprocessing import WARPS
-from goalreel.rendering.atlas import names_of
+from goalreel.rendering.atlas import key_bytes
 from goalreel.rendering.gymnasium_style import GymnasiumStyle
 
 
-class WarpedPictures:
-    """The pictures that a Mountain Car can show, each drawn and warped when it first occurs."""
+class WarpedFrames:
+    """The frames of a Mountain Car, each rendered and warped when it first occurs."""
 
     def __init__(self, env: str, warp: str):
-        """Begin without a picture; warp: its name."""
+        """Start without frames. warp: a name in `preprocessing.WARPS`."""
         self._style, self._warp = GymnasiumStyle(env), WARPS[warp]
-        self._frames: dict[bytes, np.ndarray] = {}  # by their keys
+        self._frames: dict[bytes, np.ndarray] = {}  # by key
 
     def observe(self, positions: np.ndarray) -> np.ndarray:
-        """Return the observations at positions, (n,) float64: (n, 84, 84) uint8."""
+        """Return the observations at `positions`, (n,) float64, as (n, 84, 84) uint8."""
         keys = self._style.keys(positions)
-        names = names_of(keys)
+        names = key_bytes(keys)
         new = {name: key for name, key in zip(names, keys, strict=True) if name not in self._frames}
         if new:
-            background, drawn = self._style.draw(np.stack(list(new.values())))
-            for name, (top, left, pixels) in zip(new, drawn, strict=True):
+            background, boxes = self._style.draw(np.stack(list(new.values())))
+            for name, (top, left, pixels) in zip(new, boxes, strict=True):
                 self._frames[name] = self._warp(paste(background.copy(), pixels, top, left))
         return np.stack([self._frames[name] for name in names])
 
 
-warped_pictures = cache(WarpedPictures)  # which a process has once
+warped_frames = cache(WarpedFrames)  # one instance per process and warp
 
 
-def watched(environment: Environment, warp: str) -> Environment:
-    """Return an environment as a network is to see it: a Mountain Car shows warped pictures.
+def with_network_view(environment: Environment, warp: str) -> Environment:
+    """Return an environment whose observations are what a network sees.
 
-    What Gymnasium plays shows its own observations.
+    A Mountain Car then shows warped frames. Environments that Gymnasium plays keep their
+    observations.
     """
     if not describe(environment.id).has_atlas:
         return environment
-    pictures = warped_pictures(environment.id, warp)
-    return replace(environment, observe=lambda states: pictures.observe(states[0]))
+    frames = warped_frames(environment.id, warp)
+    return replace(environment, observe=lambda states: frames.observe(states[0]))

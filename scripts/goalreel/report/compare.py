@@ -17,7 +17,7 @@ from goalreel.films.shards import shard_paths
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.captions import outcome
-from goalreel.rendering.overlay import framed
+from goalreel.rendering.overlay import add_bands
 from goalreel.rendering.text import Color, draw_text
 from goalreel.report.reach_rate import policy_label
 from goalreel.views.filmed_episodes import FilmedEpisode, FilmedEpisodes, read_filmed
@@ -108,9 +108,9 @@ def film_pairs(
     """
     sizes, sides = [], []
     for run, rows in zip(runs, (pairs["row_a"], pairs["row_b"]), strict=True):
-        first, _ = framed(next(run.filmed.episodes()).cache, None)
+        first, _ = add_bands(next(run.filmed.episodes()).cache, None)
         sizes.append(first.background.shape[1::-1])
-        sides.append(run.filmed.movies(lambda cache: Yuv420p(framed(cache, None)[0]), rows))
+        sides.append(run.filmed.movies(lambda cache: Yuv420p(add_bands(cache, None)[0]), rows))
     (wide, _), (wide_b, _) = sizes
     above = 2 * _MARGIN + sum(draw_text("", size, INK, PAPER).shape[0] for size in _SIZES)
     above += above % 2

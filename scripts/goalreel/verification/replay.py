@@ -16,9 +16,9 @@ from goalreel.films.scene import open_scene
 from goalreel.films.shards import shard_name
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec
-from goalreel.rendering.blocks import on_black
+from goalreel.rendering.blocks import pad_black
 from goalreel.rendering.frame_cache import open_cache
-from goalreel.rendering.frame_recorder import replayed
+from goalreel.rendering.frame_recorder import replay_frames
 from goalreel.simulation.episodes import Episode
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import read_trajectories
@@ -98,7 +98,7 @@ def replay(recorded: Recorded) -> list[np.ndarray]:
         raise GoalreelError(
             f"{recorded.name} was recorded as states: there are no actions to replay"
         )
-    return list(replayed(gymnasiums_environment(config), episode))
+    return list(replay_frames(gymnasiums_environment(config), episode))
 
 
 def save_pngs(folder: Path, frames: list[np.ndarray]) -> None:
@@ -115,7 +115,7 @@ def save_gif(path: Path, frames: list[np.ndarray], fps: int) -> None:
     from PIL import Image
 
     size = np.max([frame.shape for frame in frames], axis=0)
-    first, *others = [Image.fromarray(on_black(frame, size)) for frame in frames]
+    first, *others = [Image.fromarray(pad_black(frame, size)) for frame in frames]
     with replacing(path) as temporary:
         duration = max(round(100 / fps), 2) * 10
         first.save(temporary, "GIF", save_all=True, append_images=others, duration=duration, loop=0)
@@ -145,9 +145,9 @@ def difference(trajectories: Path, frames: Path | None) -> tuple[Path, str] | No
         for index, seed in enumerate(rows.seed.tolist()):
             ending = bool(rows.terminated[index]), bool(rows.truncated[index])
             episode, first = Episode(seed, *made.episode(index), *ending), int(made.offsets[index])
-            for step, picture in enumerate(replayed(environment, episode)):
+            for step, picture in enumerate(replay_frames(environment, episode)):
                 frame = cache[first + step] if cache else picture
-                if not np.array_equal(on_black(picture, frame.shape), frame):
+                if not np.array_equal(pad_black(picture, frame.shape), frame):
                     place = f"the episode of seed {seed}, step {step}"
                     return frames, f"{place}: Gymnasium draws another picture"
     except UnusableFileError as error:

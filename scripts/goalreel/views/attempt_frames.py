@@ -18,8 +18,8 @@ from goalreel.films.render import render_states
 from goalreel.films.scene import Scene, open_scene
 from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.rendering.atlas import Atlas, make_style, read_atlas
-from goalreel.rendering.frame_cache import FrameCache, largest, open_cache
-from goalreel.rendering.overlay import captions, overlaid
+from goalreel.rendering.frame_cache import FrameCache, max_frame_size, open_cache
+from goalreel.rendering.overlay import add_overlay, captions
 from goalreel.simulation.episodes import EpisodeRecorder
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import (
@@ -61,7 +61,7 @@ class RunAttempts:
 
         episodes: their numbers among all attempts.
         """
-        first, size = 0, (0, 0) if self.atlas else largest(self.caches)
+        first, size = 0, (0, 0) if self.atlas else max_frame_size(self.caches)
         for trajectories_path, cache_path in zip(self.trajectories, self.caches, strict=True):
             shard = read_trajectories(trajectories_path)
             pairs, filmed = shard.attempts.pairs(), set(shard.episodes.pairs())
@@ -81,7 +81,7 @@ class RunAttempts:
         env, hud = self.config["env"], self.config["overlay.hud"]
         texts = captions(self.config["overlay.caption"], played, env, self.config["unit"])
         scale, rows = self.config["render"]["scale"], played.episodes
-        shown = Yuv420p(overlaid(cache, played, env, texts, hud, 0, scale))
+        shown = Yuv420p(add_overlay(cache, played, env, texts, hud, 0, scale))
         return [
             AttemptFrames(numbers[pair], rows.row(place), shown, cache.episode(place))
             for place, pair in enumerate(rows.pairs())

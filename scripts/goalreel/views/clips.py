@@ -16,7 +16,7 @@ from goalreel.encoding.x264 import encode_video
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.trajectories import Attempts
 from goalreel.views.attempt_frames import AttemptFrames, RunAttempts
-from goalreel.views.triggers import chosen_episodes, chosen_steps
+from goalreel.views.triggers import select_episodes, select_steps
 
 # Of a clip's episode, by what the run counts: episodes are numbered as clips count them.
 _SOURCE = {"reach": ("reach", "attempt", "seed"), "episode": ("seed",)}
@@ -38,10 +38,10 @@ def choose_clips(clips: Mapping, attempts: Attempts) -> list[Clip]:
     clips: episode_trigger, step_trigger, video_length and name_prefix.
     """
     prefix, length = clips["name_prefix"], clips["video_length"]
-    episodes = chosen_episodes(clips["episode_trigger"], attempts)
+    episodes = select_episodes(clips["episode_trigger"], attempts)
     chosen = [Clip(f"{prefix}-episode-{i}", i, 0, length) for i in episodes.tolist()]
     ends = np.cumsum(attempts.steps)
-    for step in chosen_steps(clips["step_trigger"], int(ends[-1])).tolist():
+    for step in select_steps(clips["step_trigger"], int(ends[-1])).tolist():
         episode = int(np.searchsorted(ends, step, "right"))
         # The frame after the step; the reset's frame belongs to no step.
         start = step - int(ends[episode] - attempts.steps[episode]) + 1

@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image
 
 from goalreel.arrays import paste
-from goalreel.rendering.blocks import enlarged
+from goalreel.rendering.blocks import enlarge_pixels
 from goalreel.rendering.captions import default_captions
 from goalreel.rendering.text import Color, draw_text
 from goalreel.views.filmed_episodes import FilmedEpisode, FilmedEpisodes
@@ -58,6 +58,6 @@ def thumbnail(frame: np.ndarray) -> np.ndarray:
     """Return a frame, (H, W, 3) uint8, at the sheet's width, or a smaller one several times."""
     height, width = frame.shape[:2]
     if width <= _MAX_WIDTH:
-        return enlarged(frame, max(min(_MAX_WIDTH // width, _MAX_HEIGHT // height), 1))
+        return enlarge_pixels(frame, max(min(_MAX_WIDTH // width, _MAX_HEIGHT // height), 1))
     size = (_MAX_WIDTH, max(height * _MAX_WIDTH // width, 1))
     return np.asarray(Image.fromarray(frame).resize(size, Image.Resampling.LANCZOS))

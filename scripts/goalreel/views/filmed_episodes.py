@@ -13,7 +13,7 @@ from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.rendering.captions import caption
-from goalreel.rendering.frame_cache import FrameCache, largest, open_cache
+from goalreel.rendering.frame_cache import FrameCache, max_frame_size, open_cache
 from goalreel.simulation.trajectories import Attempts, Summary, concatenate, read_summary
 
 
@@ -50,8 +50,8 @@ class FilmedEpisodes:
 
     @cached_property
     def _size(self) -> tuple[int, int]:
-        """The least size of drawn frames: that of the largest shard."""
-        return (0, 0) if describe(self.env).has_atlas else largest(self.frames)
+        """The least size of drawn frames: that of the max_frame_size shard."""
+        return (0, 0) if describe(self.env).has_atlas else max_frame_size(self.frames)
 
     def episodes(self, numbers: Iterable[int] | None = None) -> Iterator[FilmedEpisode]:
         """Yield episodes, all of them or those chosen; a shard is opened when one of it comes.
@@ -92,7 +92,7 @@ class FilmedEpisodes:
             )
         return cache
 
-    def ranked(self) -> list[int]:
+    def ranking(self) -> list[int]:
         """Return the episodes from the least to the greatest return.
 
         Of reaches, those that reached, or all if none did, from the shortest to the longest. Equal
@@ -104,8 +104,8 @@ class FilmedEpisodes:
         return order[counted[order]].tolist()
 
     def median(self) -> FilmedEpisode:
-        """Return the median by the order of `ranked`; of two, the first."""
-        ordered = self.ranked()
+        """Return the median by the order of `ranking`; of two, the first."""
+        ordered = self.ranking()
         return next(self.episodes([ordered[(len(ordered) - 1) // 2]]))
 
 

@@ -16,7 +16,7 @@ from goalreel.arrays import paste
 from goalreel.encoding.x264 import encode_video
 from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import Spec
-from goalreel.rendering.overlay import fitting_scale, framed
+from goalreel.rendering.overlay import add_bands, fitting_scale
 from goalreel.views.filmed_episodes import FilmedEpisode, FilmedEpisodes
 from goalreel.views.grid_page import PAPER, band, band_rows, page_frames
 from goalreel.views.scaled_frames import ScaledFrames
@@ -123,7 +123,7 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
     """
     grid, fps, encoder = (spec.config[key] for key in ("grid", "film.fps", "view_encoder"))
     frames = filmed.rows.steps + 1
-    first, _ = framed(next(filmed.episodes()).cache, 1)
+    first, _ = add_bands(next(filmed.episodes()).cache, 1)
     size = first.background.shape[1::-1]
     given, template = (grid["rows"], grid["columns"]), grid["caption"]
     shape = choose_layout(len(frames), *given, size, captions=bool(template))
@@ -131,7 +131,9 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
     lengths = [int(frames[i : i + cells].max()) for i in range(0, len(frames), cells)]
     starts = list(itertools.accumulate(lengths, initial=0))[:-1]
     times, kept = max(shape.cell[0] // size[0], 1), {}
-    episodes = filmed.movies(lambda cache: ScaledFrames(framed(cache, times)[0], shape.cell, kept))
+    episodes = filmed.movies(
+        lambda cache: ScaledFrames(add_bands(cache, times)[0], shape.cell, kept)
+    )
     planes = itertools.chain.from_iterable(
         _page(itertools.islice(episodes, cells), shape, template, length) for length in lengths
     )

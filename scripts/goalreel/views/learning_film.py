@@ -28,7 +28,7 @@ from goalreel.provenance.spec import Spec
 from goalreel.rendering.atlas import Atlas
 from goalreel.rendering.captions import caption
 from goalreel.rendering.frame_cache import FrameCache
-from goalreel.rendering.overlay import overlaid
+from goalreel.rendering.overlay import add_overlay
 from goalreel.simulation.episodes import EpisodeRecorder, simulate_episodes
 from goalreel.simulation.reaches import assemble, to_batch
 from goalreel.simulation.trajectories import Trajectories
@@ -118,7 +118,7 @@ def learning_film(
             labels.append(f"After {pluralize(step, 'decision')}{which} · {result}")
         cards = card_frames(config["overlay.title_card"], config["film.fps"])
         seen = labels, config["overlay.hud"], cards, config["render"]["scale"]
-        cache = overlaid(cache, played, env, *seen)
+        cache = add_overlay(cache, played, env, *seen)
         starts, lengths = cache.offsets[:-1], np.diff(cache.offsets)
         table = table.assign(first_frame=starts + cards, frames=lengths - cards, card_frames=cards)
         chapters = map(Chapter, lengths.tolist(), labels)

@@ -136,7 +136,7 @@ def read_trails(paths: Sequence[Path], env: str) -> Trails:
     return Trails(states, steps, total, plane)
 
 
-def portraits(trails: Trails) -> Iterator[np.ndarray]:
+def phase_frames(trails: Trails) -> Iterator[np.ndarray]:
     """Yield a frame per step, (400, 600, 3) uint8.
 
     Frame t shows every trajectory up to its step t, with a dot at its head; the last one is the

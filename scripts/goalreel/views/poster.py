@@ -34,7 +34,7 @@ def draw_poster(filmed: FilmedEpisodes) -> np.ndarray:
 
     Raises GoalreelError if a line does not fit.
     """
-    episode, count = filmed.median(), len(filmed.ranked())
+    episode, count = filmed.median(), len(filmed.ranking())
     picture = enlarge(stroboscope(episode.cache, episode.frames))
     template, _ = default_captions(filmed.unit)
     kind = filmed.unit if episode.row["reached"] else "episode"

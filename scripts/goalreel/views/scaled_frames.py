@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from goalreel.encoding.yuv import patch_planes, planar, planes
-from goalreel.rendering.blocks import Drawn
+from goalreel.rendering.blocks import BlockLayer
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import cut_patches
 
@@ -42,7 +42,7 @@ class ScaledFrames:
         self._background = _resized(self._narrow, *size)
         self._identity = hashlib.sha256(cache.background).digest()
         self._index = layer.index.tolist()
-        self._patches = None if isinstance(layer, Drawn) else layer.patches
+        self._patches = None if isinstance(layer, BlockLayer) else layer.patches
         self._digests = self._patches.digests() if self._patches else []
         self._planes = planar(self._background)
         self._max_kept = math.inf if self._patches else _KEPT_BYTES // self._planes.size
@@ -50,7 +50,7 @@ class ScaledFrames:
     def frames(self, which: range) -> Iterator[np.ndarray]:
         """Yield frames as Yuv420p.frames."""
         (layer,), cache = self._cache.layers, self._cache
-        if isinstance(layer, Drawn):  # a group is read once, whatever else is shown meanwhile
+        if isinstance(layer, BlockLayer):  # a group is read once, whatever else is shown meanwhile
             layer = replace(layer, group=lru_cache(1)(layer.group))
             cache = replace(cache, layers=(layer,))
         buffer, parts = self._planes.copy(), ()

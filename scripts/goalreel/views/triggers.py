@@ -12,7 +12,7 @@ from goalreel.recorders.schedule import capped_cubic_video_schedule
 from goalreel.simulation.trajectories import Attempts
 
 
-def chosen_episodes(trigger: str | Sequence[int] | Mapping | None, rows: Attempts) -> np.ndarray:
+def select_episodes(trigger: str | Sequence[int] | Mapping | None, rows: Attempts) -> np.ndarray:
     """Return the numbers of the episodes that a trigger selects, ascending, int64.
 
     trigger: "capped_cubic", "all", "failed", a list of episodes, {"every": k}, or k episodes by
@@ -45,7 +45,7 @@ def chosen_episodes(trigger: str | Sequence[int] | Mapping | None, rows: Attempt
     return np.sort(picked)
 
 
-def chosen_steps(trigger: Sequence[int] | Mapping | None, total: int) -> np.ndarray:
+def select_steps(trigger: Sequence[int] | Mapping | None, total: int) -> np.ndarray:
     """Return the global steps, of `total`, that a trigger selects, ascending, int64."""
     if trigger is None:
         return np.arange(0)

@@ -20,7 +20,7 @@ from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.films.segment import assemble_blocks
 from goalreel.mp4.reader import read_index
-from goalreel.rendering.overlay import framed, overlaid
+from goalreel.rendering.overlay import add_bands, add_overlay
 
 ENCODE = {"qp": 25, "card_qp": 12}
 # Pictures, how many times they are enlarged, whether there is a caption.
@@ -57,7 +57,7 @@ def cache_of(path, size, scale=1, caption=True, lengths=(23, 2, 40), first=0):
     The shortest has a step: H.264 lets no keyframe follow another that has its idr_pic_id.
     """
     pictures = [episode(size, length, first + n) for n, length in enumerate(lengths)]
-    cache, bands = framed(drawn(path, *pictures), scale, caption)
+    cache, bands = add_bands(drawn(path, *pictures), scale, caption)
     if not caption:
         return cache
     paper = cache.background.copy()
@@ -163,7 +163,7 @@ def test_an_environments_film_is_near_its_pictures(tmp_path, env, hud):
     """With the HUD, whose band begins within a macroblock of Pong's."""
     environment = make_environment({"env": env, "max_episode_steps": 60})
     made, cache = film(tmp_path / "c.npz", environment, range(2))
-    cache = overlaid(cache, made, env, ["first", "second"], hud, cards=4)
+    cache = add_overlay(cache, made, env, ["first", "second"], hud, cards=4)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
     shown = decoded(tmp_path / "f.mp4", cache)
     assert len(shown) == len(cache) == len(made.states) + 8
@@ -174,7 +174,7 @@ def test_an_environments_film_is_near_its_pictures(tmp_path, env, hud):
 def test_a_browser_plays_and_seeks(tmp_path):
     environment = make_environment({"env": "CartPole-v1"})
     made, cache = film(tmp_path / "c.npz", environment, range(4))
-    cache = overlaid(cache, made, "CartPole-v1", list("abcd"), hud=False, cards=3)
+    cache = add_overlay(cache, made, "CartPole-v1", list("abcd"), hud=False, cards=3)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
     with chromium(tmp_path / "profile") as driver:
         end = play(driver, tmp_path / "page.html", "f.mp4")
@@ -190,7 +190,7 @@ def test_the_noisiest_rows_fit_their_lengths(tmp_path, width, length):
     """Of lengths of two bytes, at the best quality, pictures of nothing but noise."""
     rng = np.random.default_rng(3)
     pictures = [rng.integers(0, 256, (48, width, 3), np.uint8) for _ in range(3)]
-    cache, _ = framed(drawn(tmp_path / "c.npz", pictures), 1, False)
+    cache, _ = add_bands(drawn(tmp_path / "c.npz", pictures), 1, False)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, {"qp": 4, "card_qp": 1}, "{}")
     assert len(decoded(tmp_path / "f.mp4", cache)) == 3
     with av.open(str(tmp_path / "f.mp4")) as container:

@@ -15,7 +15,7 @@ from goalreel.films.render import render_states
 from goalreel.films.segment import assemble_segment
 from goalreel.provenance.spec import NO_SPEC, Spec, canonical, parse_spec
 from goalreel.rendering.atlas import Atlas, state_keys
-from goalreel.rendering.overlay import empty_card, overlaid
+from goalreel.rendering.overlay import add_overlay, empty_card
 from goalreel.rendering.vector_style import PALETTES, VectorStyle
 from goalreel.workflow.config import load_config
 
@@ -78,7 +78,7 @@ def test_a_missing_picture_is_told_by_its_step(coded_atlas, trajectories, atlas,
     row, path = trajectories.episodes.row(1), tmp_path / "f.mp4"
     told = f"step {frame - frames.offsets[1]} of reach {row['reach']} .seed {row['seed']}"
     for cards in (1, 15):
-        cache = overlaid(frames, trajectories, DISCRETE, ["", ""], False, cards)
+        cache = add_overlay(frames, trajectories, DISCRETE, ["", ""], False, cards)
         with pytest.raises(GoalreelError, match=told):
             assemble_segment(cache, part, trajectories, path, 30, "{}")
     assert not path.exists()

@@ -12,7 +12,7 @@ from goalreel.environments.environment import make_environment
 from goalreel.policies.parameters import pixel_kwargs
 from goalreel.policies.policy import make_policy
 from goalreel.policies.preprocessing import WARPS
-from goalreel.rendering.warped import watched
+from goalreel.rendering.warped import with_network_view
 from goalreel.simulation.episodes import simulate_episodes
 
 CAR, BREAKOUT, FREEWAY = "MountainCar-v0", "ALE/Breakout-v5", "ALE/Freeway-v5"
@@ -34,7 +34,7 @@ class Watching:
 def played(path, seeds, step_limits=None, **config):
     """Return the policy that plays, its episodes, and what it has seen."""
     policy = make_policy({"name": "pixels", "file": path, "checkpoint": "best"})
-    environment = watched(make_environment(config), policy.warp)
+    environment = with_network_view(make_environment(config), policy.warp)
     policy = replace(policy, actor=Watching(policy.actor))
     policy.check(environment)
     episodes = simulate_episodes(np.array(seeds), environment, policy, step_limits)

@@ -9,7 +9,7 @@ from frames import drawn, groups_of
 from goalreel.encoding.yuv import Yuv420p, planar
 from goalreel.environments.drawing.block_store import BlockReader, BlockStore
 from goalreel.rendering import blocks
-from goalreel.rendering.overlay import framed
+from goalreel.rendering.overlay import add_bands
 
 SIZES = [(31, 45), (16, 16), (1, 1), (17, 33), (64, 80), (50, 500)]
 
@@ -59,7 +59,7 @@ def test_every_picture_comes_back_in_any_order(tmp_path, monkeypatch, size):
 def test_kept_planes_equal_those_of_the_scaled_frame(tmp_path, monkeypatch, size, scale, bands):
     monkeypatch.setattr(blocks, "_MAX_PICTURES", 7)
     frames = pictures(size, 40)
-    cache, _ = framed(drawn(tmp_path / "c.npz", frames), scale, *bands)
+    cache, _ = add_bands(drawn(tmp_path / "c.npz", frames), scale, *bands)
     view, wanted = Yuv420p(cache), [planar(frame) for frame in cache]
     top, (height, width) = cache.layers[0].top, (length * scale for length in size)
     assert bool(top) == bands[0]

@@ -8,16 +8,18 @@ from frames import film, groups_of
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.rendering import classic_control_scene
-from goalreel.rendering.classic_control_scene import Artist
+from goalreel.rendering.classic_control_scene import ClassicControlScene
 from goalreel.simulation.episodes import Episode
 
 IDS = ["CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1"]
 
 
-def check(artist: Artist, pictures: list[np.ndarray], states: list, actions: list) -> None:
+def check(
+    scene: ClassicControlScene, pictures: list[np.ndarray], states: list, actions: list
+) -> None:
     """Check that an episode's groups are those of Gymnasium's pictures of it."""
     episode = Episode(0, np.array(states), np.array(actions), np.zeros(len(actions)), True, False)
-    for group, other in zip(groups_of(artist.frames(episode)), groups_of(pictures), strict=True):
+    for group, other in zip(groups_of(scene.frames(episode)), groups_of(pictures), strict=True):
         assert group.count == other.count and np.array_equal(group.changes, other.changes)
         assert np.array_equal(group.blocks, other.blocks)
 
@@ -28,9 +30,9 @@ def test_frames_equal_gymnasium_from_reset_to_end(name, monkeypatch):
     monkeypatch.setattr(
         classic_control_scene, "_MAX_PLANS", 40
     )  # plans are forgotten, and drawn anew
-    env, artist = (
+    env, scene = (
         gymnasium.make(name, render_mode="rgb_array"),
-        Artist(make_environment({"env": name})),
+        ClassicControlScene(make_environment({"env": name})),
     )
     for seed in range(6):
         env.action_space.seed(seed)
@@ -46,7 +48,7 @@ def test_frames_equal_gymnasium_from_reset_to_end(name, monkeypatch):
             states.append(np.array(env.unwrapped.state, float))
             pictures.append(env.render())
             over = terminated or truncated
-        check(artist, pictures, states, actions)
+        check(scene, pictures, states, actions)
     env.close()
 
 
@@ -67,7 +69,7 @@ def test_any_state_is_drawn_as_gymnasium_draws_it(name):
         env.unwrapped.last_u = torque
         pictures.append(env.render())
     actions = list(torques.reshape(-1, 1)) if name == "Pendulum-v1" else [0] * 149
-    check(Artist(make_environment({"env": name})), pictures, list(states), actions)
+    check(ClassicControlScene(make_environment({"env": name})), pictures, list(states), actions)
     env.close()
 
 

@@ -13,10 +13,10 @@ from goalreel.encoding.encoder_selection import card_frames
 from goalreel.errors import GoalreelError
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import (
+    add_overlay,
     captions,
     fitting_scale,
     hud_layers,
-    overlaid,
     track_rows,
 )
 from goalreel.rendering.text import Canvas
@@ -28,7 +28,7 @@ TOP, BOTTOM = 35, 369  # the rows between belong to the car and its hill
 
 def laid_over(cache, trajectories, caption=CAPTION, hud=True, cards=CARDS, env=DISCRETE):
     """Return frames with an overlay, as encode makes it."""
-    return overlaid(
+    return add_overlay(
         cache, trajectories, env, captions(caption, trajectories, env, "reach"), hud, cards
     )
 
@@ -117,7 +117,7 @@ def drawn_like(trajectories, path, size) -> tuple[FrameCache, np.ndarray]:
 def test_other_environments_get_bands_and_hold_first_frame(trajectories, tmp_path):
     cache, frames = drawn_like(trajectories, tmp_path / "c.npz", (30, 40))
     texts = captions("{seed}: {steps} steps", trajectories, "Other-v0", "reach")
-    shown = overlaid(cache, trajectories, "Other-v0", texts, True, 2, 16)
+    shown = add_overlay(cache, trajectories, "Other-v0", texts, True, 2, 16)
     assert shown[0].shape == (480 + 2 * 32, 640, 3)
     for episode, (start, end) in enumerate(itertools.pairwise(trajectories.offsets.tolist())):
         pictures = [frames[start], frames[start], *frames[start:end]]
@@ -142,7 +142,7 @@ def test_a_band_holds_its_text_whatever_its_width(trajectories, tmp_path, size):
     for texts, hud in itertools.product(
         (None, ["Reach 17 · seed 3249930381360904"]), (False, True)
     ):
-        shown = overlaid(cache, short, "Other-v0", texts, hud, 1, 1)
+        shown = add_overlay(cache, short, "Other-v0", texts, hud, 1, 1)
         height, width = (side + side % 2 for side in size)
         above, below = (shown.background.shape[0] - height) // max((texts is not None) + hud, 1), 0
         above, below = (above if texts else 0), (above if hud else 0)

@@ -10,7 +10,7 @@ from frames import film, groups_of
 from goalreel.environments.environment import make_environment
 from goalreel.files import npz
 from goalreel.provenance.spec import canonical, parse_spec
-from goalreel.rendering.frame_cache import DrawnFrames, open_cache
+from goalreel.rendering.frame_cache import FrameCacheWriter, open_cache
 from goalreel.simulation.trajectories import write_trajectories
 from goalreel.verification.replay import difference
 
@@ -21,7 +21,7 @@ def with_another_pixel(path, frame: int) -> None:
     pictures = [cache[n] for n in range(len(cache))]
     pictures[frame][-1, -1, 2] ^= 1
     with npz.writing(path) as add:
-        frames = DrawnFrames(add, path.parent)
+        frames = FrameCacheWriter(add, path.parent)
         for e in range(len(cache.offsets) - 1):
             numbers = cache.episode(e)
             frames.add(groups_of(pictures[numbers.start : numbers.stop]))

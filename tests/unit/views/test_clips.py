@@ -25,7 +25,7 @@ from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import write_trajectories
 from goalreel.views.attempt_frames import RunAttempts
 from goalreel.views.clips import choose_clips, write_clips
-from goalreel.views.triggers import chosen_episodes, chosen_steps
+from goalreel.views.triggers import select_episodes, select_steps
 
 SHAKY = {"name": "pump", "epsilon": 0.45}
 CONFIG = {"env": DISCRETE, "overlay.caption": "", "overlay.hud": False, "render": GYMNASIUM}
@@ -177,12 +177,12 @@ ROWS = SimpleNamespace(steps=STEPS, return_=RETURNS, reached=STEPS < 200)
     ],
 )
 def test_an_episode_trigger_selects(trigger, episodes):
-    assert chosen_episodes(trigger, ROWS).tolist() == episodes
+    assert select_episodes(trigger, ROWS).tolist() == episodes
 
 
 def test_step_triggers_beyond_the_run_select_nothing():
-    assert chosen_steps([3, 10**9], 100).tolist() == [3]
-    assert chosen_steps({"every": 40}, 100).tolist() == [0, 40, 80]
+    assert select_steps([3, 10**9], 100).tolist() == [3]
+    assert select_steps({"every": 40}, 100).tolist() == [0, 40, 80]
 
 
 def test_clips_warn_if_trigger_selects_nothing(project):

@@ -18,7 +18,7 @@ from goalreel.encoding.yuv import planar
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import canonical, parse_spec
-from goalreel.rendering.blocks import Drawn
+from goalreel.rendering.blocks import BlockLayer
 from goalreel.rendering.frame_cache import FrameCache, write_cache
 from goalreel.rendering.layers import NOTHING, Layer, cut_patches
 from goalreel.rendering.overlay import fitting_scale
@@ -155,7 +155,7 @@ def as_drawn(cache: FrameCache) -> FrameCache:
     groups = list(groups_of(iter(cache)))
     starts = np.cumsum([0, *(group.count for group in groups)])
     size, index = cache.background.shape[:2], np.arange(len(cache))
-    layer = Drawn("picture", size, starts, groups.__getitem__, index)
+    layer = BlockLayer("picture", size, starts, groups.__getitem__, index)
     return replace(cache, background=cache[0], layers=(layer,))
 
 

@@ -16,7 +16,7 @@ from goalreel.errors import GoalreelError
 from goalreel.policies.policy import make_policy
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.views import phase
-from goalreel.views.phase import colors, portraits, read_trails
+from goalreel.views.phase import colors, phase_frames, read_trails
 
 
 def pixel(state) -> np.ndarray:
@@ -38,15 +38,15 @@ def words(trails) -> set[str]:
         draw(text, renderer)
 
     with patch.object(Text, "draw", note):
-        deque(portraits(trails), maxlen=0)
+        deque(phase_frames(trails), maxlen=0)
     return found
 
 
 def inked(trails) -> np.ndarray:
     """Return where the plots differ from an empty one: (frames, 288, 510) bool."""
     nowhere = replace(trails, states=np.full_like(trails.states, 99))
-    empty, *_ = portraits(nowhere)
-    plots = (frame[54:342, 72:582].astype(int) for frame in portraits(trails))
+    empty, *_ = phase_frames(nowhere)
+    plots = (frame[54:342, 72:582].astype(int) for frame in phase_frames(trails))
     return np.array([np.abs(p - empty[54:342, 72:582]).max(axis=2) > 24 for p in plots])
 
 
@@ -74,7 +74,7 @@ def test_phase_inks_states_from_their_step_and_marks_goal(env, tmp_path):
     assert checked > 20
     goal = gymnasium.make(env).unwrapped.goal_position
     x = int(pixel(np.array([goal, 0.0]))[0])
-    *_, last = portraits(trails)
+    *_, last = phase_frames(trails)
     near = np.abs(last[54:342, 73:581].astype(int) - (179, 66, 10)).max(axis=2) < 60
     marked = near.mean(axis=0)
     assert abs(int(marked.argmax()) + 73 - x) <= 1 and marked.max() > 0.5, "the goal's line"

@@ -55,7 +55,7 @@ def test_stills_choose_the_median_reach_of_the_table(files, filmed):
     steps = [s for path in files[0] for s in read_trajectories(path).episodes.steps.tolist()]
     row = filmed.median().row
     assert row["steps"] == statistics.median_low(steps) and row["reached"] is True
-    ordered = [episode.row["steps"] for episode in filmed.episodes(filmed.ranked())]
+    ordered = [episode.row["steps"] for episode in filmed.episodes(filmed.ranking())]
     assert ordered == sorted(steps)
     assert spread(range(10), 4) == [0, 3, 6, 9] and spread(range(9), 1) == [4]
     assert [episode.row["reach"] for episode in filmed.episodes()] == list(range(7))
@@ -70,8 +70,8 @@ def test_failed_episodes_are_not_counted_unless_all_failed(filmed):
         return replace(filmed, summaries=summaries)
 
     some = with_reached([False, True, False, False, False, False, True])
-    assert sorted(some.ranked()) == [1, 6]
-    assert with_reached([False] * 7).ranked() == filmed.ranked()
+    assert sorted(some.ranking()) == [1, 6]
+    assert with_reached([False] * 7).ranking() == filmed.ranking()
 
 
 def test_contact_sheet_shows_first_middle_and_last_frames(files, filmed):

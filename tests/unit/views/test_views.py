@@ -16,7 +16,7 @@ from goalreel.rendering.gymnasium_style import keys
 from goalreel.rendering.layers import Patches
 from goalreel.rendering.text import draw_text
 from goalreel.simulation.trajectories import Trajectories, read_trajectories, write_trajectories
-from goalreel.views.phase import portraits, read_trails
+from goalreel.views.phase import phase_frames, read_trails
 from goalreel.views.swarm import count_cars, opacity
 from goalreel.views.view_files import write_video
 
@@ -136,7 +136,7 @@ def test_frames_do_not_depend_on_the_shards(atlases, tmp_path):
     assert len(whole) == len(sharded)
     assert all(np.array_equal(a, b) for a, b in zip(whole.frames(), sharded.frames(), strict=True))
     (one,) = written(tmp_path / "one", simulated(reaches=range(6)))
-    pairs = zip(*(portraits(read_trails(p, DISCRETE)) for p in ([one], parts)), strict=True)
+    pairs = zip(*(phase_frames(read_trails(p, DISCRETE)) for p in ([one], parts)), strict=True)
     assert all(np.array_equal(a, b) for a, b in pairs)
 
 

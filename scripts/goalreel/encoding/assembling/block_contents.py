@@ -12,7 +12,7 @@ import numpy as np
 
 from goalreel.environments.drawing.block_store import SIDE, BlockStore, grid
 from goalreel.errors import GoalreelError
-from goalreel.rendering.blocks import Drawn
+from goalreel.rendering.blocks import BlockLayer
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import Layer
 
@@ -58,7 +58,7 @@ class FilmContents:
         height, width = cache.background.shape[:2]
         self._rows, self.columns = -(-height // SIDE), -(-width // SIDE)
         self.macroblocks = self._rows * self.columns
-        self._drawn: Drawn = drawn
+        self._drawn: BlockLayer = drawn
         self._places = self._places_of_blocks()
         # A canvas of whole macroblocks, for what is above and below the pictures.
         more = (0, self._rows * SIDE - height), (0, self.columns * SIDE - width), (0, 0)

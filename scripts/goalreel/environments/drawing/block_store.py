@@ -20,7 +20,7 @@ def grid(size: tuple[int, int]) -> tuple[int, int]:
     return -(-size[0] // SIDE), -(-size[1] // SIDE)
 
 
-def joined(blocks: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+def join_blocks(blocks: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """Return the frame, (H, W, 3) uint8, of its blocks in raster order; size: H and W."""
     height, width = size
     rows, columns = grid(size)
@@ -72,7 +72,7 @@ class BlockFrame(NamedTuple):
 
     def image(self) -> np.ndarray:
         """Return the frame's pixels, (H, W, 3) uint8."""
-        return joined(self.store.pixels(self.numbers), self.size)
+        return join_blocks(self.store.pixels(self.numbers), self.size)
 
 
 class BlockReader:

@@ -45,7 +45,7 @@ class FrameMemo:
         self._table: list[np.ndarray] = []  # the numbers of each tile's blocks
         self._scenes: WeakKeyDictionary = WeakKeyDictionary()  # of LunarLander's instances
 
-    def picture(self, env, observation) -> BlockFrame | np.ndarray:
+    def render(self, env, observation) -> BlockFrame | np.ndarray:
         """Return what `env.render()` draws of an instance, whose latest observation is told."""
         plain, kind = env.unwrapped, type(env.unwrapped)
         if max(len(self._store), len(self._frames)) > _MAX_KEPT:

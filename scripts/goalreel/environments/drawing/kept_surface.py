@@ -33,7 +33,7 @@ class KeptSurface:
         self._blocks = self._pixels.reshape(rows, SIDE, columns, SIDE).swapaxes(1, 2)
         self._store: BlockStore | None = None  # of the ground's numbers
 
-    def keep(self) -> None:
+    def set_background(self) -> None:
         """Take what is drawn for the ground."""
         self._fill_margins()
         self._ground, self._under = self.surface.copy(), self._pixels.copy()
@@ -61,7 +61,7 @@ class KeptSurface:
         gfxdraw.filled_circle(self.surface, x, y, radius, color)
         return [(x - radius, y - radius), (x + radius, y + radius)]
 
-    def mend(self, boxes: list) -> None:
+    def restore(self, boxes: list) -> None:
         """Draw the ground over boxes."""
         for box in boxes:
             self.surface.blit(self._ground, box, box)
@@ -84,7 +84,7 @@ class KeptSurface:
         places = np.concatenate([self._changed(box) for box in boxes])
         row, column = np.divmod(places, self._blocks.shape[1])
         numbers[places] = store.add_pixels(_rgb(self._blocks[row, column]))
-        self.mend(boxes)
+        self.restore(boxes)
         if at_margin:
             self._fill_margins()
         return BlockFrame(self.size, numbers, store)

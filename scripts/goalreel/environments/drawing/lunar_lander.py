@@ -23,7 +23,7 @@ class LunarLanderScene:
             points = [(x * _SCALE, y * _SCALE) for x, y in polygon]
             draw.polygon(self._kept.surface, _BLACK, points)
             gfxdraw.aapolygon(self._kept.surface, points, _BLACK)
-        self._kept.keep()
+        self._kept.set_background()
         foot = env.helipad_y * _SCALE
         poles = [x * _SCALE for x in (env.helipad_x1, env.helipad_x2)]
         self._flags = self._kept.box([(poles[0], foot), (poles[1] + 25, foot + 50)])

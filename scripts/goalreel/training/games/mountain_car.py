@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from goalreel.rendering.warped import warped_pictures
+from goalreel.rendering.warped import warped_frames
 from goalreel.training.games.car_envs import Cars
 from goalreel.training.games.pixel_envs import EndedGame, PixelStep
 from goalreel.training.games.settings import CAR_GAME, GameSettings
@@ -16,7 +16,7 @@ class CarPixelEnvs:
     def __init__(self, settings: GameSettings, seed: int, num_envs: int):
         """Reset all cars."""
         self._cars = Cars(seed, num_envs, settings.frame_skip)
-        self._pixels = warped_pictures(CAR_GAME, settings.warp)
+        self._pixels = warped_frames(CAR_GAME, settings.warp)
         self.obs = self._pixels.observe(self._cars.positions)
         self._returns, self._furthest = np.zeros(num_envs), self._cars.positions.copy()
 

@@ -1,7 +1,7 @@
-"""Groups: pictures as the blocks that changed since the picture before.
+"""Store a sequence of images as groups, each image as the blocks that changed since the one before.
 
-A group is a run of pictures that stands alone: its first one is told in whole, and equal blocks are
-kept once.
+`BlockRecorder` makes groups of images, and `BlockLayer` pastes them into frames. A group needs no
+other group: its first image lists all blocks, and equal blocks are stored once.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,120 +19,120 @@ from goalreel.environments.drawing.block_store import (
     join_blocks,
 )
 
-# A group ends after so many pictures, or when it has so many distinct blocks (6 MB): that bounds
-# the memory of whoever writes and reads it, and what it takes to compose a picture.
-_MAX_PICTURES, _MAX_BLOCKS = 256, 8192
+# The limits of a group, in images and in distinct blocks (6 MB). They bound the memory for writing
+# and reading it, and the time to compose an image.
+_MAX_IMAGES, _MAX_BLOCKS = 256, 8192
 
 
 @dataclass(frozen=True)
 class Group:
-    """A run of pictures; every place of the first one is among the changes."""
+    """Consecutive images. The changes of the first one cover every place."""
 
-    size: tuple[int, int]  # H and W of the pictures
-    count: int  # of pictures
-    changes: np.ndarray  # (3, n) int32: the picture, the place and the block of each change
-    blocks: np.ndarray  # (m, 16, 16, 3) uint8, all different
+    size: tuple[int, int]  # height and width of the images
+    count: int  # images in the group
+    changes: np.ndarray  # (3, n) int32: image, place and block of each change
+    blocks: np.ndarray  # (m, 16, 16, 3) uint8, all distinct
 
     @cached_property
     def ends(self) -> list[int]:
-        """How many changes there are up to each picture, itself included."""
+        """The number of changes up to and including each image."""
         return np.searchsorted(self.changes[0], np.arange(self.count), "right").tolist()
 
     def pad(self, size: tuple[int, int]) -> "Group":
-        """Return its pictures in the upper left corner of black ones; size: H and W of those."""
+        """Return the group with black below and to the right, of `size` (height, width)."""
         if size == self.size:
             return self
         recorder = BlockRecorder()
-        for picture in range(self.count):
-            recorder.put(pad_black(self.compose(picture, self.size), size))
+        for image in range(self.count):
+            recorder.put(pad_black(self.compose(image, self.size), size))
         return recorder.flush()[0]
 
-    def compose(self, picture: int, size: tuple[int, int]) -> np.ndarray:
-        """Return a picture, (H, W, 3) uint8; size: H and W, an odd one may count one more."""
+    def compose(self, image: int, size: tuple[int, int]) -> np.ndarray:
+        """Return an image, (H, W, 3) uint8. size: height and width; odd sides may be rounded up."""
         rows, columns = grid(size)
-        _, places, blocks = self.changes[:, : self.ends[picture]]
+        _, places, blocks = self.changes[:, : self.ends[image]]
         latest = np.empty(rows * columns, np.int32)
-        latest[places] = blocks  # of several changes of a place the last one stays
+        latest[places] = blocks  # the last change of a place wins
         return join_blocks(self.blocks[latest], size)
 
 
 @dataclass(frozen=True)
 class BlockLayer:
-    """A layer of whole pictures that no other layer covers; its groups are read when needed."""
+    """A layer of opaque images that no other layer covers. It reads groups on demand."""
 
     name: str
-    size: tuple[int, int]  # H and W of the pictures; an odd one may count one more
-    starts: np.ndarray  # (groups + 1,) int64, the number of each group's first picture
-    group: Callable[[int], Group]
-    index: np.ndarray  # (frames,) int64, the picture of each frame
-    scale: int = 1  # how many times a pixel is there in each direction
-    top: int = 0  # the first of the frame's rows that it fills
+    size: tuple[int, int]  # height and width of the images; odd sides may be rounded up
+    starts: np.ndarray  # (groups + 1,) int64, the index of each group's first image
+    group: Callable[[int], Group]  # reads a group
+    index: np.ndarray  # (frames,) int64, the image of each frame
+    scale: int = 1  # how often each pixel repeats in each direction
+    top: int = 0  # the first row of the frame that it fills
 
     @property
     def place(self) -> tuple[slice, slice]:
-        """The rows and columns of a frame that it fills."""
+        """The rows and columns of a frame that the layer fills."""
         height, width = (length * self.scale for length in self.size)
         return slice(self.top, self.top + height), slice(0, width)
 
     def find(self, frame: int) -> tuple[int, int]:
-        """Return the group of a frame's picture, and the picture's number in it."""
-        picture = int(self.index[frame])
-        number = int(np.searchsorted(self.starts, picture, "right")) - 1
-        return number, picture - int(self.starts[number])
+        """Return the group that holds a frame's image, and the image's index in it."""
+        image = int(self.index[frame])
+        number = int(np.searchsorted(self.starts, image, "right")) - 1
+        return number, image - int(self.starts[number])
 
     def paste(self, canvas: np.ndarray, frame: int) -> None:
-        """Write a frame's picture into `canvas`, (H, W, 3) uint8."""
-        number, picture = self.find(frame)
-        composed = self.group(number).compose(picture, self.size)
+        """Write the image of a frame into `canvas`, (H, W, 3) uint8."""
+        number, image = self.find(frame)
+        composed = self.group(number).compose(image, self.size)
         canvas[self.place] = enlarge_pixels(composed, self.scale)
 
 
-def enlarge_pixels(picture: np.ndarray, scale: int) -> np.ndarray:
-    """Return a picture, (h, w, 3) uint8, with each pixel `scale` times in each direction."""
-    return picture if scale == 1 else picture.repeat(scale, 1).repeat(scale, 0)
+def enlarge_pixels(image: np.ndarray, scale: int) -> np.ndarray:
+    """Return an image, (h, w, 3) uint8, with each pixel repeated `scale` times each way."""
+    return image if scale == 1 else image.repeat(scale, 1).repeat(scale, 0)
 
 
-def pad_black(picture: np.ndarray, size: Sequence[int]) -> np.ndarray:
-    """Return a picture, (h, w, 3), with black below and to the right; size: H and W at least."""
-    canvas = np.zeros((*np.maximum(size[:2], picture.shape[:2]), 3), np.uint8)
-    return paste(canvas, picture, 0, 0)
+def pad_black(image: np.ndarray, size: Sequence[int]) -> np.ndarray:
+    """Return an image, (h, w, 3), padded with black below and right to at least `size` (H, W)."""
+    canvas = np.zeros((*np.maximum(size[:2], image.shape[:2]), 3), np.uint8)
+    return paste(canvas, image, 0, 0)
 
 
 class BlockRecorder:
-    """Makes groups of pictures that come one at a time; those of a group are of one size.
+    """Split a sequence of images into groups. The images of a group have one size.
 
     Attributes:
-        change: a hash of what the latest picture changed. It is the same in every recorder of one
-            process that has taken the same pictures.
+        change: a hash of what the latest image changed. Two recorders of one process that took
+            equal images have equal hashes.
     """
 
     def __init__(self):
-        """Begin without a picture."""
+        """Start without images."""
         self._begin()
 
     def _begin(self) -> None:
         self._reader, self._store = BlockReader(BlockStore()), BlockStore()
-        self._places: list[np.ndarray] = []  # of each picture's changes
-        self._numbers: list[int] = []  # of all changes' blocks
-        self._before: BlockFrame | None = None
+        self._places: list[np.ndarray] = []  # the places that each image changes
+        self._numbers: list[int] = []  # the block of each change
+        self._before: BlockFrame | None = None  # the image before
 
-    def add(self, picture: np.ndarray | BlockFrame) -> list[Group]:
-        """Take a picture; return the group that ends before it, or none."""
-        full = len(self._places) == _MAX_PICTURES or len(self._store) >= _MAX_BLOCKS
-        size = picture.size if isinstance(picture, BlockFrame) else picture.shape[:2]
+    def add(self, image: np.ndarray | BlockFrame) -> list[Group]:
+        """Add an image. Return the group that ends before it, if one ends, in a list."""
+        full = len(self._places) == _MAX_IMAGES or len(self._store) >= _MAX_BLOCKS
+        size = image.size if isinstance(image, BlockFrame) else image.shape[:2]
         ended = self.flush() if full or self._before and size != self._before.size else []
-        self.put(picture)
+        self.put(image)
         return ended
 
-    def put(self, picture: np.ndarray | BlockFrame) -> None:
-        """Take a picture, as `add` does, into the same group, however full that is."""
-        frame = picture if isinstance(picture, BlockFrame) else self._reader.read(picture)
+    def put(self, image: np.ndarray | BlockFrame) -> None:
+        """Add an image to the current group, even if the group is full."""
+        frame = image if isinstance(image, BlockFrame) else self._reader.read(image)
         numbers, store, before = frame.numbers, frame.store, self._before
         if before is None:
             places = np.arange(len(numbers))
         elif before.store is store:
             places = np.flatnonzero(numbers != before.numbers)
-        else:  # the same block may have another number
+        else:  # the stores may number the same block differently
             pairs = zip(before.store.blocks(before.numbers), store.blocks(numbers), strict=True)
             places = np.flatnonzero([old != new for old, new in pairs])
         blocks = store.blocks(numbers[places])
@@ -141,11 +141,11 @@ class BlockRecorder:
         self._before, self.change = frame, hash((frame.size, places.tobytes(), *blocks))
 
     def flush(self) -> list[Group]:
-        """Return what has not been returned yet: one group, or none."""
+        """Return the unfinished group in a list, which is empty without images."""
         if not self._places:
             return []
-        pictures = np.repeat(np.arange(len(self._places)), list(map(len, self._places)))
-        changes = np.stack([pictures, np.concatenate(self._places), self._numbers])
+        images = np.repeat(np.arange(len(self._places)), list(map(len, self._places)))
+        changes = np.stack([images, np.concatenate(self._places), self._numbers])
         blocks = self._store.pixels()
         group = Group(self._before.size, len(self._places), changes.astype(np.int32), blocks)
         self._begin()

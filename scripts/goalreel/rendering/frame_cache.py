@@ -1,15 +1,15 @@
-"""The frame cache: what is on every frame of a shard, in a few bytes a frame.
+"""The frame cache: the frames of a shard, lossless and small.
 
-A frame is a picture with each layer's patch pasted over it, in order. The picture is the same
-background everywhere, or, where Gymnasium draws, told by the blocks that changed. The file is a
-compressed .npz without objects:
+`open_cache` returns a `FrameCache`, whose frames are composed when you index it. In Mountain Car a
+frame is a background with one patch of each layer. Elsewhere a frame is stored as the blocks that
+changed since the frame before. The file is a compressed .npz without objects:
 
     kind, version     "frames" and the version of this layout
     spec              JSON: how the file was made
-    source            digest of the trajectories that it shows, "" for frames from elsewhere
+    source            digest of the trajectories that it shows, "" for other frames
     offsets           (episodes + 1,) int64: episode e is frames offsets[e]:offsets[e + 1]
 
-and with a background
+A file with a background also has
 
     background        (H, W, 3) uint8
     layers            (layers,) names, in the order of pasting; and for each of them
@@ -17,14 +17,14 @@ and with a background
     NAME_pixels       (pixels, 3) uint8, the patches' pixels end to end
     NAME_index        (frames,) int32: the frame's patch, or -1 for none
 
-or with drawn pictures, in groups that stand alone (see blocks.py)
+and a file of blocks has, in groups that need no other group (see blocks.py),
 
-    size              (2,) int64: H and W of the max_frame_size picture
-    sizes             (groups, 2) int64: H and W of each group's, where they differ
+    size              (2,) int64: height and width of the largest image
+    sizes             (groups, 2) int64: height and width of each group, if they differ
     groups            (groups, 2) int64: the first frame of each, in order, and its number N;
                       an episode begins with a group; and for each of them
-    changes_N         (3, n) int32: the frame, counted in the group, the place, counted along the
-                      rows of blocks, and the number of the block that is there from then on
+    changes_N         (3, n) int32: the frame in the group, the place along the rows of blocks,
+                      and the index in blocks_N of the block that is there from then on
     blocks_N          (m, 16, 16, 3) uint8
 """
 
@@ -44,19 +44,22 @@ from goalreel.rendering.layers import Layer, Patches
 
 VERSION = 2
 _KIND = "frames"
-_GROUPS = 4  # that are kept of a file: neighbours, and those of several readers
+_GROUPS = 4  # groups of a file that stay in memory, for several readers
 
 
 @dataclass(frozen=True)
 class FrameCache:
-    """The frames of a shard. `cache[i]` is (H, W, 3) uint8, `cache[a:b]` is (n, H, W, 3)."""
+    """The frames of a shard. `cache[i]` is (H, W, 3) uint8, `cache[a:b]` is (n, H, W, 3).
 
-    background: np.ndarray  # (H, W, 3) uint8; the first picture where pictures are drawn
+    Open one with `goalreel.open_cache`. It does not hold the frames: each is composed on demand.
+    """
+
+    background: np.ndarray  # (H, W, 3) uint8; the first image of a BlockLayer
     layers: tuple[Layer | BlockLayer, ...]  # in the order of pasting
     offsets: np.ndarray  # (episodes + 1,) int64, where each episode's frames start
     source: str = ""  # digest of the trajectories that it shows
     spec: Spec = NO_SPEC  # how it was made
-    sizes: list[list[int]] | None = None  # least and most H and W of drawn pictures
+    sizes: list[list[int]] | None = None  # smallest and largest (H, W) of a BlockLayer
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -73,22 +76,22 @@ class FrameCache:
         return frames
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        """Yield every frame, each an array of its own."""
+        """Yield every frame as a new array."""
         return map(self._compose, range(len(self)))
 
     def episode(self, index: int) -> range:
-        """Return the numbers of an episode's frames."""
+        """Return the indices of an episode's frames. The first shows the reset state."""
         return range(int(self.offsets[index]), int(self.offsets[index + 1]))
 
     def _compose(self, frame: int) -> np.ndarray:
-        picture = self.background.copy()
+        image = self.background.copy()
         for layer in self.layers:
-            layer.paste(picture, frame)
-        return picture
+            layer.paste(image, frame)
+        return image
 
 
 def write_cache(path: str | os.PathLike, cache: FrameCache) -> None:
-    """Write a frame cache with a background; the same cache gives the same bytes."""
+    """Write a frame cache with a background. Equal caches give equal bytes."""
     arrays = _header(cache.spec, cache.source, cache.offsets) | {
         "background": cache.background,
         "layers": np.array([layer.name for layer in cache.layers], dtype=np.str_),
@@ -101,16 +104,16 @@ def write_cache(path: str | os.PathLike, cache: FrameCache) -> None:
 
 
 class FrameCacheWriter:
-    """A frame cache of drawn pictures while it is written, an episode at a time.
+    """Write a frame cache of blocks, one episode at a time.
 
-    The episodes may come in any order; `finish` says where in the film they stand.
+    The episodes may come in any order; `finish` takes their order in the film.
     """
 
     def __init__(self, add: Callable[[str, np.ndarray], None], folder: Path):
-        """Begin without an episode; add: of npz.writing; folder: where the file will be."""
+        """Start without episodes. add: from npz.writing. folder: the file's folder."""
         self._add, self.folder = add, folder
-        self._episodes: list[list[int]] = []  # the frames of each group
-        self._sizes: list[tuple[int, int]] = []  # of each group
+        self._episodes: list[list[int]] = []  # per episode, the frames of each group
+        self._sizes: list[tuple[int, int]] = []  # (H, W) of each group
 
     def add(self, groups: Iterable[Group]) -> None:
         """Write an episode's groups."""
@@ -123,10 +126,10 @@ class FrameCacheWriter:
         self._episodes.append(lengths)
 
     def finish(self, order: np.ndarray, source: str, spec: Spec) -> None:
-        """Write what tells the groups' order.
+        """Write the order of the groups, and the header.
 
         Args:
-            order: (episodes,) the film's episodes, by their numbers in the order of their coming.
+            order: (episodes,) the episodes of the film, as indices into those added.
             source: the digest of the trajectories that they show.
             spec: how the frames are made.
         """
@@ -146,23 +149,26 @@ class FrameCacheWriter:
 
 
 def max_frame_size(paths: Iterable[Path]) -> tuple[int, int]:
-    """Return H and W that the drawn pictures of all these caches fit in.
+    """Return the height and width of the largest image in all these caches.
 
-    Raises GoalreelError, naming the file, if one cannot be used.
+    Raises GoalreelError, naming the file, if one is unusable.
     """
     return tuple(np.max([npz.read(p, _KIND, VERSION, ["size"])["size"] for p in paths], axis=0))
 
 
 def open_cache(path: str | os.PathLike, size: tuple[int, int] = (0, 0)) -> FrameCache:
-    """Read a frame cache; drawn pictures are read from the file as they are needed.
+    """Open the frame cache of a shard, such as results/frames/00000.npz.
 
     Args:
-        path: the file.
-        size: the least H and W of drawn frames. Smaller pictures are padded below and to the right
-            with black, as all are to the max_frame_size of the file.
+        path: the file. Blocks are read from it on demand.
+        size: the least height and width of the frames. Smaller images are padded with black below
+            and to the right, as they are to the largest of the file.
+
+    Returns:
+        The frames, as a sequence with the episodes' offsets.
 
     Raises:
-        GoalreelError: the file, which it names, cannot be used.
+        GoalreelError: the file is unusable. The message names it.
     """
     arrays = npz.Reader(path, _KIND, VERSION)
     offsets, source = arrays["offsets"], str(arrays["source"])
@@ -179,10 +185,10 @@ def open_cache(path: str | os.PathLike, size: tuple[int, int] = (0, 0)) -> Frame
             parts = (arrays[f"{name}_{numbers[index]}"] for name in ("changes", "blocks"))
             return Group(own, int(ends[index + 1] - ends[index]), *parts).pad(size)
 
-        pictures = BlockLayer("picture", size, ends, group, np.arange(offsets[-1]))
-        background = pictures.group(0).compose(0, pictures.size)
+        images = BlockLayer("picture", size, ends, group, np.arange(offsets[-1]))
+        background = images.group(0).compose(0, images.size)
         limits = np.stack([sizes.min(axis=0), sizes.max(axis=0)]).tolist()
-        return FrameCache(background, (pictures,), offsets, source, spec, limits)
+        return FrameCache(background, (images,), offsets, source, spec, limits)
     layers = []
     for name in arrays["layers"].tolist():
         patches = Patches(arrays[f"{name}_boxes"], arrays[f"{name}_pixels"])

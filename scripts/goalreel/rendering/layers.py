@@ -1,6 +1,6 @@
-"""Layers: what lies over the background on each frame, as deduplicated boxes of pixels.
+"""Layers of deduplicated patches that are pasted over a background, such as the car or a caption.
 
-The car is one layer; a HUD or a caption is another.
+A `Layer` names the patch that each frame shows. `cut_patches` makes patches from images.
 """
 
 import hashlib
@@ -12,15 +12,15 @@ import numpy as np
 
 from goalreel.arrays import paste
 
-NOTHING = -1  # the index of a frame on which a layer shows no patch
+NOTHING = -1  # the index of a frame without a patch
 
 
 @dataclass(frozen=True)
 class Patches:
-    """Opaque boxes of pixels, end to end.
+    """Opaque boxes of pixels, stored end to end.
 
-    A box is even-aligned (but at an odd frame's border), so that the 2x2 blocks that share a chroma
-    sample are never cut.
+    Boxes start and end at even coordinates, except at the border of an odd frame, so that no 2x2
+    pixels that share a chroma sample are split.
     """
 
     boxes: np.ndarray  # (patches, 4) int32: top, left, height, width
@@ -32,18 +32,18 @@ class Patches:
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        """Where each patch's pixels start: (patches + 1,) int64."""
+        """The index of each patch's first pixel: (patches + 1,) int64."""
         sizes = self.boxes[:, 2].astype(np.int64) * self.boxes[:, 3]
         return np.concatenate([[0], np.cumsum(sizes)])
 
     def take(self, chosen: np.ndarray) -> "Patches":
-        """Return the chosen patches, in that order."""
+        """Return the chosen patches, in the given order."""
         starts, ends = self.offsets[chosen].tolist(), self.offsets[np.asarray(chosen) + 1].tolist()
         parts = [self.pixels[a:b] for a, b in zip(starts, ends, strict=True)]
         return Patches(self.boxes[chosen], np.concatenate([self.pixels[:0], *parts]))
 
     def digests(self) -> list[bytes]:
-        """Return of each patch 16 bytes that tell it from every other: a hash of box and pixels."""
+        """Return a 16-byte hash of each patch's box and pixels."""
         boxes = self.boxes.astype("<i4")
         bounds = zip(self.offsets.tolist(), self.offsets[1:].tolist(), strict=False)
         return [
@@ -60,48 +60,50 @@ class Patches:
 
 @dataclass(frozen=True)
 class Layer:
-    """A dictionary of patches, and which of them each frame shows."""
+    """Distinct patches, and the one that each frame shows."""
 
     name: str
     patches: Patches
-    index: np.ndarray  # (frames,) int32, the patch of each frame or NOTHING
+    index: np.ndarray  # (frames,) int32, the patch of each frame, or NOTHING
 
     def paste(self, canvas: np.ndarray, frame: int) -> None:
-        """Write a frame's patch into `canvas`, (H, W, 3) uint8."""
+        """Write the patch of a frame into `canvas`, (H, W, 3) uint8."""
         patch = int(self.index[frame])
         if patch != NOTHING:
             self.patches.paste(canvas, patch)
 
 
 def join(parts: Iterable[Patches]) -> Patches:
-    """Return the patches of all `parts`, end to end."""
+    """Return the patches of all `parts` in order."""
     parts = list(parts)
     boxes, pixels = [p.boxes for p in parts], [p.pixels for p in parts]
     return Patches(np.concatenate(boxes), np.concatenate(pixels))
 
 
-def cut_patches(background: np.ndarray, pictures: Iterable[tuple[int, int, np.ndarray]]) -> Patches:
-    """Return the smallest even-aligned patches that turn `background` into each picture.
+def cut_patches(background: np.ndarray, images: Iterable[tuple[int, int, np.ndarray]]) -> Patches:
+    """Return the smallest even-aligned patches that turn `background` into each image.
 
-    background: (H, W, 3) uint8. pictures: (top, left, pixels (h, w, 3)); outside of this box the
-    picture equals the background. One that equals it everywhere gives a patch of no pixels.
+    Args:
+        background: (H, W, 3) uint8.
+        images: (top, left, pixels (h, w, 3)) of each. Outside of this box the image equals the
+            background. An image that equals it everywhere gives an empty patch.
     """
     boxes, pixels = [], []
-    for top, left, picture in pictures:
-        height, width = picture.shape[:2]
+    for top, left, image in images:
+        height, width = image.shape[:2]
         under = background[top : top + height, left : left + width]
-        changed = picture != under
-        # Flat rows first: a reduction over the short last axis takes four times as long.
+        changed = image != under
+        # Flatten rows first: reducing over the short last axis takes four times as long.
         rows = np.flatnonzero(changed.reshape(height, -1).any(axis=1))
         if len(rows) == 0:
             boxes.append((0, 0, 0, 0))
             continue
         columns = np.flatnonzero(changed[rows[0] : rows[-1] + 1].any(axis=0).any(axis=1))
-        # Outwards to even numbers; what is added comes from the background where the box ends.
+        # Extend the box to even coordinates with pixels of the background.
         t, b = (top + rows[0]) & ~1, (top + rows[-1] + 2) & ~1
         lft, r = (left + columns[0]) & ~1, (left + columns[-1] + 2) & ~1
         patch = background[t:b, lft:r].copy()
-        inner = picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        inner = image[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
         paste(patch, inner, top + rows[0] - t, left + columns[0] - lft)
         boxes.append((t, lft, *patch.shape[:2]))
         pixels.append(patch.reshape(-1, 3))

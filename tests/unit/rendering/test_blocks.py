@@ -30,7 +30,7 @@ def pictures(size, count, seed=0):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_every_picture_comes_back_in_any_order(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(blocks, "_MAX_PICTURES", 7)
+    monkeypatch.setattr(blocks, "_MAX_IMAGES", 7)
     episodes = [pictures(size, count, seed) for seed, count in enumerate((40, 1, 7, 8))]
     cache = drawn(tmp_path / "c.npz", *episodes)
     wanted = [frame for episode in episodes for frame in episode]
@@ -57,7 +57,7 @@ def test_every_picture_comes_back_in_any_order(tmp_path, monkeypatch, size):
     ids=str,
 )
 def test_kept_planes_equal_those_of_the_scaled_frame(tmp_path, monkeypatch, size, scale, bands):
-    monkeypatch.setattr(blocks, "_MAX_PICTURES", 7)
+    monkeypatch.setattr(blocks, "_MAX_IMAGES", 7)
     frames = pictures(size, 40)
     cache, _ = add_bands(drawn(tmp_path / "c.npz", frames), scale, *bands)
     view, wanted = Yuv420p(cache), [planar(frame) for frame in cache]
@@ -131,7 +131,7 @@ def test_memory_depends_on_blocks_and_not_on_frames(tmp_path):
 
 def test_frames_of_numbers_make_the_groups_of_the_pictures(monkeypatch):
     """Also where blocks are numbered anew from one picture to the next."""
-    monkeypatch.setattr(blocks, "_MAX_PICTURES", 7)
+    monkeypatch.setattr(blocks, "_MAX_IMAGES", 7)
     shown = pictures((50, 70), 40)
     frames, reader = [], None
     for number, picture in enumerate(shown):

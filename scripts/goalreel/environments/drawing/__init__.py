@@ -1,1 +1,1 @@
-"""What environments draw, as frames of numbered blocks."""
+"""Render frames faster than `env.render()`, as numbered blocks."""

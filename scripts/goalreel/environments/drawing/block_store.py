@@ -1,7 +1,8 @@
-"""Blocks: the 16x16 pixels of a macroblock, numbered so that equal ones are kept once.
+"""Frames as numbered 16x16 blocks of pixels, so that equal blocks are stored once.
 
-A frame is told by its blocks' numbers, in raster order. Blocks at an odd border are filled up with
-the frame's last row and column.
+A `BlockStore` numbers distinct blocks. A `BlockFrame` lists the numbers of a frame's blocks in
+raster order, and a `BlockReader` makes one from pixels. Blocks at an odd border repeat the frame's
+last row and column.
 """
 
 from functools import reduce
@@ -10,18 +11,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-SIDE = 16  # pixels, as a macroblock of H.264
+SIDE = 16  # pixels, the size of an H.264 macroblock
 _ROW = SIDE * 3  # bytes of a block's row
 _BYTES = SIDE * _ROW
 
 
 def grid(size: tuple[int, int]) -> tuple[int, int]:
-    """Return the rows and columns of blocks of a frame; size: its height and width."""
+    """Return the rows and columns of blocks of a frame. size: its height and width."""
     return -(-size[0] // SIDE), -(-size[1] // SIDE)
 
 
 def join_blocks(blocks: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Return the frame, (H, W, 3) uint8, of its blocks in raster order; size: H and W."""
+    """Return the frame, (H, W, 3) uint8, of blocks in raster order. size: height and width."""
     height, width = size
     rows, columns = grid(size)
     whole = blocks.reshape(rows, columns, SIDE, _ROW).swapaxes(1, 2)
@@ -30,10 +31,10 @@ def join_blocks(blocks: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 
 class BlockStore:
-    """Blocks by their numbers, which they get in the order of their coming."""
+    """Distinct blocks, numbered in the order in which they are added."""
 
     def __init__(self):
-        """Begin without a block."""
+        """Start without blocks."""
         self._numbers: dict[bytes, int] = {}
         self._blocks: list[bytes] = []
 
@@ -42,23 +43,23 @@ class BlockStore:
         return len(self._blocks)
 
     def add(self, blocks: list[bytes]) -> list[int]:
-        """Return the numbers of blocks."""
+        """Add blocks. Return their numbers, old ones for known blocks."""
         known = self._numbers
         numbers = [known.setdefault(block, len(known)) for block in blocks]
         self._blocks += [*islice(reversed(known), len(known) - len(self._blocks))][::-1]
         return numbers
 
     def add_pixels(self, pixels: np.ndarray) -> list[int]:
-        """Return the numbers of blocks, (..., 16, 16, 3) uint8."""
+        """Add blocks, (..., 16, 16, 3) uint8. Return their numbers."""
         data = pixels.tobytes()
         return self.add([data[i : i + _BYTES] for i in range(0, len(data), _BYTES)])
 
     def blocks(self, numbers: np.ndarray) -> list[bytes]:
-        """Return the blocks of numbers, (n,) int."""
+        """Return the blocks with the given numbers, (n,) int."""
         return list(map(self._blocks.__getitem__, numbers.tolist()))
 
     def pixels(self, numbers: np.ndarray | None = None) -> np.ndarray:
-        """Return what blocks show, (n, 16, 16, 3) uint8; numbers: (n,) int, None for all."""
+        """Return blocks as pixels, (n, 16, 16, 3) uint8. numbers: (n,) int, None for all."""
         blocks = self._blocks if numbers is None else self.blocks(numbers)
         return np.frombuffer(b"".join(blocks), np.uint8).reshape(-1, SIDE, SIDE, 3)
 
@@ -76,25 +77,25 @@ class BlockFrame(NamedTuple):
 
 
 class BlockReader:
-    """Reads frames one at a time, of whose blocks most are those of the frame before."""
+    """Convert successive frames to BlockFrames, adding only blocks that changed."""
 
     def __init__(self, store: BlockStore):
-        """Begin without a frame."""
+        """Start without a frame."""
         self._store, self._size = store, (0, 0)
 
-    def _begin(self, size: tuple[int, int]) -> None:
+    def _allocate(self, size: tuple[int, int]) -> None:
         self._size, (height, width) = size, size
         rows, columns = grid(size)
         self._bytes = width * 3
-        # As wide as divides a row: 64 bits where the width is a multiple of 8.
+        # The widest integer that divides a row, e.g. 64 bits if the width is a multiple of 8.
         self._word = next(t for t in ("u8", "u4", "u2", "u1") if self._bytes % int(t[1]) == 0)
         words, each = self._bytes // int(self._word[1]), _ROW // int(self._word[1])
         shape = rows * SIDE, columns * _ROW
-        self._last = np.zeros(shape, np.uint8)  # the frame before, filled up to whole blocks
+        self._last = np.zeros(shape, np.uint8)  # the frame before, padded to whole blocks
         self._before = self._last[:height, : self._bytes]
         self._words = self._before.view(self._word)
         self._blocks = self._last.reshape(rows, SIDE, columns, _ROW).swapaxes(1, 2)
-        # Truth values: of words, of a block's column of words, and of these in pairs.
+        # Booleans: per word, per block's column of words, and the latter in pairs.
         unequal = np.zeros((shape[0], words), bool)
         hits = np.zeros((rows, columns * each), bool)
         self._unequal, self._rows = unequal[:height], unequal.reshape(-1, SIDE, words)
@@ -102,19 +103,19 @@ class BlockReader:
         self._row, self._column = np.divmod(np.arange(rows * columns), columns)
         self._numbers = np.zeros(rows * columns, np.int32)
 
-    def read(self, picture: np.ndarray) -> BlockFrame:
-        """Return a picture, (H, W, 3) uint8, which may be drawn over afterwards, as a frame."""
-        whole = picture.shape[:2] != self._size
-        if whole:
-            self._begin(picture.shape[:2])
+    def read(self, frame: np.ndarray) -> BlockFrame:
+        """Return a frame, (H, W, 3) uint8, as a BlockFrame. The array may be reused afterwards."""
+        is_first = frame.shape[:2] != self._size
+        if is_first:
+            self._allocate(frame.shape[:2])
         height = self._size[0]
-        pixels = np.ascontiguousarray(picture).reshape(height, self._bytes)
-        if whole:
+        pixels = np.ascontiguousarray(frame).reshape(height, self._bytes)
+        if is_first:
             places = np.arange(len(self._row))
         else:
             np.not_equal(pixels.view(self._word), self._words, out=self._unequal)
             np.logical_or.reduce(self._rows, axis=1, out=self._hits)
-            # A reduction over a block's few truth values takes thrice as long.
+            # `any` over the few booleans of a block takes three times as long.
             places = np.flatnonzero(reduce(np.bitwise_or, self._pairs))
         if len(places):
             row, column = self._row[places], self._column[places]

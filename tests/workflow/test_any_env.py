@@ -212,10 +212,10 @@ def test_no_frame_and_no_number_depends_on_the_shard(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("env", "parts"),
     [
-        ("TestRestless-v0", ["step 2: Gymnasium draws another picture", "check=false"]),
+        ("TestRestless-v0", ["step 2: Gymnasium renders a different frame", "check=false"]),
         ("TestFloats-v0", ["returned float64 of shape (31, 45, 3)", "uint8"]),
         ("TestNothing-v0", ["returned NoneType"]),
-        ("TestMoody-v0", ["step 1: Gymnasium gives the reward", "check=false"]),
+        ("TestMoody-v0", ["step 1: Gymnasium gives a different reward", "check=false"]),
     ],
 )
 def test_what_cannot_be_filmed_is_told_with_its_episode(env, parts, tmp_path):
@@ -333,7 +333,7 @@ def test_wrapped_environment_runs_as_in_gymnasium(tmp_path):
     write_trajectories(tmp_path / "t.npz", made)
     assert difference(tmp_path / "t.npz", tmp_path / "f.npz") is None
     plain = make_environment(config | {"env_wrappers": []})
-    with pytest.raises(GoalreelError, match="Gymnasium gives the observation"):
+    with pytest.raises(GoalreelError, match="Gymnasium gives a different observation"):
         list(
             replay_frames(
                 plain, Episode(made.episodes.seed[0].item(), *made.episode(0), False, True)

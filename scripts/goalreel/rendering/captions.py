@@ -1,7 +1,7 @@
 """Captions: templates over an episode's own columns, such as "Reach {reach} · seed {seed}".
 
-Only what belongs to the episode itself may stand in a caption, so that growth and sharding change
-no frame.
+`check_template` validates a template and `caption` fills it. A caption depends only on its episode,
+so that more episodes or other shards change no frame.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from goalreel.errors import GoalreelError, quoted, unknown
 
-# An episode of this kind fills the template when it is checked.
+# Values that fill a template when it is checked.
 _SAMPLE = {
     **{"reach": 17, "attempt": 0, "seed": 3249930381360904, "env": "MountainCar-v0"},
     **{"initial_position": -0.5, "steps": 115, "return": -115.0},
@@ -18,22 +18,22 @@ _SAMPLE = {
     **{"episode": 17, "outcome": "terminated"},
 }
 COLUMNS = tuple(_SAMPLE)
-# What Pillow's font can draw of what people write in captions; a test holds it against the font.
+# The characters of captions that Pillow's font has, which a test checks.
 CHARACTERS = "".join(map(chr, range(32, 127))) + "·°…"
-_MAX_CHARS = 300  # characters of a template; more than a frame can show
+_MAX_CHARS = 300  # characters of a template, more than a frame can show
 
 
 def check_template(template: object) -> bool:
-    """Return True for a caption's template that is sound; raise GoalreelError for another."""
+    """Return True if a caption's template is valid; raise GoalreelError otherwise."""
     if not isinstance(template, str):
-        return True  # not for this check to refuse
+        return True  # pydantic checks the type
     if error := _template_error(template):
         raise GoalreelError(error)
     return True
 
 
 def _template_error(template: str) -> str | None:
-    """Return what is wrong with a caption's template, None if it is sound."""
+    """Return the error in a caption's template, None if it is valid."""
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError as error:
@@ -59,18 +59,22 @@ def _template_error(template: str) -> str | None:
 
 
 def caption(template: str, row: Mapping[str, object], env: str, unit: str) -> str:
-    """Return the caption of an episode, given its row of the tables.
+    """Return the caption of an episode.
 
-    env: its environment; unit: what the run counts, "reach" or "episode".
+    Args:
+        template: a valid template.
+        row: the episode's columns in the tables.
+        env: the environment's id.
+        unit: "reach" or "episode".
     """
     more = {"env": env, "episode": row["reach"], "outcome": outcome(row, unit)}
     return template.format_map({**row, **more})
 
 
 def outcome(row: Mapping[str, object], unit: str) -> str:
-    """Return how an episode ended: as Gymnasium has it, or whether a reach's attempt reached.
+    """Return how an episode ended: terminated or truncated, or with reaches, reached or failed.
 
-    An episode is "stopped" where a recording ends before the environment ends it.
+    An episode is "stopped" if its recording ends before the environment ends it.
     """
     if unit == "reach":
         return "reached" if row["reached"] else "failed"
@@ -79,7 +83,7 @@ def outcome(row: Mapping[str, object], unit: str) -> str:
 
 
 def default_captions(unit: str) -> tuple[str, str]:
-    """Return the captions where the user sets none: of a film's episode, of a grid's cell."""
+    """Return the default captions of a film's episode and of a grid's cell."""
     if unit == "reach":
         return "Reach {reach} · seed {seed} · {steps} steps", "Reach {reach} · {steps} steps"
     first = "Episode {episode} · "

@@ -1,8 +1,8 @@
-"""Drawing CartPole, Acrobot and Pendulum from their states, with their renderers' pygame calls.
+"""Render CartPole, Acrobot and Pendulum from recorded states, pixel for pixel like `env.render()`.
 
-Source: `render` in gymnasium/envs/classic_control/{cartpole,acrobot,pendulum}.py (1.4.0). What its
-calls are given in whole pixels is a frame's plan. Each plan is drawn once, by the same calls in the
-same order.
+The integers that the renderers pass to pygame are the frame's plan. `ClassicControlScene` draws
+each plan once, by the same pygame calls in the same order.
+Source: `render` in gymnasium/envs/classic_control/{cartpole,acrobot,pendulum}.py (1.4.0).
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,57 +17,57 @@ from goalreel.environments.drawing.kept_surface import KeptSurface
 from goalreel.simulation.episodes import Episode
 
 _BLACK = (0, 0, 0)
-_MAX_PLANS, _MAX_BLOCKS = 1 << 13, 1 << 15  # plans and blocks that are remembered, 30 and 25 MB
+_MAX_PLANS, _MAX_BLOCKS = 1 << 13, 1 << 15  # plans and blocks in memory, 30 and 25 MB
 
-# x and y of a shape's corners, a disc's middle, an arrow's size and direction: all that moves.
+# Everything that moves: x and y of corners and centers, an arrow's size and direction.
 Plan = tuple[int, ...]
 
 
 class ClassicControlScene:
-    """Draws the episodes of a shard."""
+    """Renders the episodes of a shard."""
 
     def __init__(self, environment: ClassicControl):
-        """Draw what stands still."""
+        """Draw the background."""
         self._plan, self._paint, size = _SCENES[environment.id]
         self._reset_dtype = environment.rules.reset_dtype
-        self._kept = KeptSurface(size)
-        self._paint(self._kept, None)
-        self._kept.set_background()
-        self._forget()
+        self._surface = KeptSurface(size)
+        self._paint(self._surface, None)
+        self._surface.set_background()
+        self._clear()
 
-    def _forget(self) -> None:
-        self._store, self._drawn = BlockStore(), dict[Plan, BlockFrame]()
+    def _clear(self) -> None:
+        self._store, self._frames = BlockStore(), dict[Plan, BlockFrame]()
 
     def frames(self, episode: Episode) -> Iterator[BlockFrame]:
-        """Yield what `env.render()` draws at the reset and after each step."""
+        """Yield the frames of `env.render()` at the reset and after each step."""
         states: list[Sequence[float]] = list(map(tuple, episode.states.tolist()))
         states[0] = tuple(episode.states[0].astype(self._reset_dtype))
-        turned = torques(episode.actions) if episode.actions.ndim == 2 else [None] * len(states)
-        for state, torque in zip(states, [None, *turned], strict=False):
+        applied = torques(episode.actions) if episode.actions.ndim == 2 else [None] * len(states)
+        for state, torque in zip(states, [None, *applied], strict=False):
             plan = self._plan(state, torque)
-            if plan not in self._drawn:
-                if len(self._drawn) > _MAX_PLANS or len(self._store) > _MAX_BLOCKS:
-                    self._forget()
-                box = self._kept.box(self._paint(self._kept, plan))
-                self._drawn[plan] = self._kept.frame(self._store, [box])
-            yield self._drawn[plan]
+            if plan not in self._frames:
+                if len(self._frames) > _MAX_PLANS or len(self._store) > _MAX_BLOCKS:
+                    self._clear()
+                box = self._surface.box(self._paint(self._surface, plan))
+                self._frames[plan] = self._surface.frame(self._store, [box])
+            yield self._frames[plan]
 
 
 @cache
 def _corners(left: float, right: float, top: float, bottom: float) -> tuple:
-    """Return the corners of a bar as its renderer lists them."""
+    """Return the corners of a bar in the order of Gymnasium's renderer."""
     import pygame
 
     corners = (left, bottom), (left, top), (right, top), (right, bottom)
     return tuple(map(pygame.math.Vector2, corners))
 
 
-def _turned(corners: tuple, angle: float, x: float, y: float) -> Plan:
-    """Return the pixels of a bar that is turned by an angle, then moved."""
+def _rotate(corners: tuple, angle: float, x: float, y: float) -> Plan:
+    """Return the pixels of a bar that is rotated by `angle`, then moved by x and y."""
     plan = []
     for corner in corners:
-        turned = corner.rotate_rad(angle)
-        plan += int(turned[0] + x), int(turned[1] + y)
+        rotated = corner.rotate_rad(angle)
+        plan += int(rotated[0] + x), int(rotated[1] + y)
     return tuple(plan)
 
 
@@ -80,7 +80,7 @@ def _plan_cartpole(state: Sequence[float], _: None) -> Plan:
     scale = 600 / (2.4 * 2)
     at = x * scale + 300.0
     pole = _corners(-5.0, 5.0, scale - 5.0, -5.0)
-    return int(-25.0 + at), int(25.0 + at), int(at), *_turned(pole, -theta, at, 107.5)
+    return int(-25.0 + at), int(25.0 + at), int(at), *_rotate(pole, -theta, at, 107.5)
 
 
 def _paint_cartpole(kept: KeptSurface, plan: Plan | None) -> list[tuple[int, int]]:
@@ -96,18 +96,18 @@ def _paint_cartpole(kept: KeptSurface, plan: Plan | None) -> list[tuple[int, int
     return points
 
 
-_METRE = 500 / (2.2 * 2)  # pixels, of Acrobot's and Pendulum's
+_METRE = 500 / (2.2 * 2)  # pixels, in Acrobot and Pendulum
 _THICK = 0.1 * _METRE
 
 
 def _plan_acrobot(state: Sequence[float], _: None) -> Plan:
     first, second = state[0], state[0] + state[1]
     link = _corners(0, _METRE, _THICK, -_THICK)
-    # Whole numbers make an array of float64 of them.
+    # The renderer's array of ints and these is float64.
     x = float(1.0 * np.sin(first) * _METRE) + 250.0
     y = float(-1.0 * np.cos(first) * _METRE) + 250.0
-    upper = _turned(link, first - np.pi / 2, 250.0, 250.0)
-    return int(x), int(y), *upper, *_turned(link, second - np.pi / 2, x, y)
+    upper = _rotate(link, first - np.pi / 2, 250.0, 250.0)
+    return int(x), int(y), *upper, *_rotate(link, second - np.pi / 2, x, y)
 
 
 def _paint_acrobot(kept: KeptSurface, plan: Plan | None) -> list[tuple[int, int]]:
@@ -130,8 +130,8 @@ _ROD = 0.2 * _METRE / 2
 
 def _plan_pendulum(state: Sequence[float], torque: np.float32 | None) -> Plan:
     angle = state[0] + np.pi / 2
-    rod = _turned(_corners(0, _METRE, _ROD, -_ROD), angle, 250, 250)
-    end = _turned(_corners(_METRE, 0, 0, 0)[:1], angle, 250, 250)
+    rod = _rotate(_corners(0, _METRE, _ROD, -_ROD), angle, 250, 250)
+    end = _rotate(_corners(_METRE, 0, 0, 0)[:1], angle, 250, 250)
     arrow = (-1, 0) if torque is None else (int(_METRE * np.abs(torque) / 2), int(torque > 0))
     return *end, *arrow, *rod
 
@@ -158,7 +158,7 @@ def _paint_pendulum(kept: KeptSurface, plan: Plan | None) -> list[tuple[int, int
 
 @cache
 def _arrow():
-    """Return Gymnasium's picture of a torque."""
+    """Return Gymnasium's image of a torque."""
     import pygame
     from gymnasium.envs.classic_control import pendulum
 
@@ -166,8 +166,9 @@ def _arrow():
 
 
 _CARTPOLE = _plan_cartpole, _paint_cartpole, (400, 600)
-# A plan for a state and the torque that it was reached with, None at the reset and where none is;
-# what draws a plan, of None what stands still, and returns the points that it spans; height, width.
+# For each environment, a function that makes a plan, one that draws it, and the height and width.
+# A plan is made of a state and the torque that led to it, None at the reset. Drawing returns the
+# points that the plan spans, and draws the background for None.
 _SCENES = {
     "CartPole-v0": _CARTPOLE,
     "CartPole-v1": _CARTPOLE,

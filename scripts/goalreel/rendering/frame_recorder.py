@@ -1,8 +1,9 @@
-"""The frame recorder: episodes of what has no atlas, drawn while they are played, or afterwards.
+"""Record the frames of episodes in environments without an atlas.
 
-To draw an attempt that fails is in vain; to play one again that was kept and not drawn costs its
-steps. So a batch is drawn while it is played as long as that has been the cheaper, else those that
-are kept are played again. What goalreel steps itself is drawn from the states of those kept.
+`filming` yields a `FrameRecorder`, which follows the episodes of a shard while they are played.
+Rendering an attempt that fails is wasted time. Rendering a kept episode later costs its steps
+again. The recorder measures both, and renders a batch while it is played, or afterwards, whichever
+was cheaper so far. It renders CartPole, Acrobot and Pendulum from the states of kept episodes.
 """
 
 import contextlib
@@ -30,30 +31,27 @@ from goalreel.rendering.frame_cache import FrameCacheWriter
 from goalreel.simulation.episodes import Episode
 from goalreel.simulation.reaches import has_reached
 
-# The share of an episode's time from which on an instance takes long to make. One episode that is
-# the same in a used instance is no proof: BipedalWalker's next but three was not.
+# An instance is slow to make if that takes more than this share of playing and rendering. Only then
+# are instances reused: one equal episode is no proof, as a later one of BipedalWalker differed.
 _SLOW_SHARE = 0.1
-_EVERY = 16  # steps, of which Gymnasium draws one where the film's pictures are drawn here
-_CHECKED_STEPS = 256  # that are compared at least, and a share of all in the batch
-_CHECKED_SHARE = 0.1
-_SEED_ALONE = (
-    "Episodes must depend on their seed alone. Film each once, as it comes: --config check=false"
-)
-_ANOTHER_PICTURE = f"Gymnasium draws another picture when it plays it again. {_SEED_ALONE}"
-_MEMORY = 4 << 20  # bytes of an episode's pictures, beyond which they go to a temporary file
+_RENDER_EVERY = 16  # steps between the frames of a ClassicControlScene that Gymnasium checks
+_CHECKED_STEPS = 256  # steps that a replay compares at least, if there are so many
+_CHECKED_SHARE = 0.1  # of the steps of all episodes in the batch
+_FIX = "Make episodes depend only on their seed, or add --config check=false"
+_DIFFERENT_FRAME = f"Gymnasium renders a different frame in a replay. {_FIX}"
+_MAX_MEMORY = 4 << 20  # bytes of an episode's frames in memory, before they go to a file
 
 
 class FrameRecorder:
-    """Films the episodes of a shard; see simulation.episodes.EpisodeRecorder.
+    """Record the episodes of a shard, as a simulation.episodes.EpisodeRecorder.
 
-    The first steps of the shard's first episode are played once more by Gymnasium, in a new
-    instance, and everything is compared; what is drawn here, with every sixteenth picture. If
-    instances take long to make, it is played in one that has played another: if all is the same
-    there, instances play one episode after another. An environment with `check` false is drawn
-    while it is played, and never played again.
+    In a new instance, Gymnasium replays the first steps of the shard's first episode, and the
+    recorder compares every step and frame (one frame in 16 for a ClassicControlScene). If making
+    instances is slow, it first replays the episode in a used instance. If nothing differs,
+    instances are reused. With `check` false, episodes are rendered while played and not replayed.
 
-    Raises GoalreelError if an episode does not depend on its seed alone, and if a picture is not
-    uint8 (H, W, 3).
+    Raises GoalreelError if an episode does not depend only on its seed, or if a frame is not uint8
+    (H, W, 3).
     """
 
     def __init__(
@@ -62,128 +60,129 @@ class FrameRecorder:
         frames: FrameCacheWriter,
         success: str | float | None = None,
     ):
-        """Begin without a frame; see `filming`."""
-        self._environment, self._frames, self._success = environment, frames, success
+        """Start without frames. See `filming` for the arguments."""
+        self._environment, self._cache, self._success = environment, frames, success
         self._scene = (
             ClassicControlScene(environment) if isinstance(environment, ClassicControl) else None
         )
-        self._takes: dict[int, _Take] = {}  # the batch's pictures, by index
-        self._kept: dict[int, Iterator[Group]] = {}  # the batch's groups that are kept, by index
-        self._sample: tuple[Episode, _Take | None] | None = None  # the shard's first episode
-        self._count = self._attempts = 0
-        self._drawing = self._stepping = 0.0  # seconds
-        self._log, self._steps, self._shot = ProgressLog(), 0, 0  # played, drawn
+        self._rendered: dict[int, _EpisodeFrames] = {}  # the batch's frames, by index
+        self._kept: dict[int, Iterator[Group]] = {}  # of the batch's episodes in the film
+        self._first_episode: tuple[Episode, _EpisodeFrames | None] | None = None  # of the shard
+        self._num_kept = self._num_ended = 0
+        self._render_seconds = self._step_seconds = 0.0
+        self._log, self._num_steps, self._num_frames = ProgressLog(), 0, 0
 
     def on_batch_start(self, indices: np.ndarray, seeds: np.ndarray) -> bool:
-        """Return whether a batch is drawn while it is played."""
-        self._takes, self._kept = {}, {}
-        failed = self._attempts - self._count
-        # One more, so that the first few to fail do not decide.
-        drawn = self._drawing * failed <= self._stepping * (self._count + 1)
-        drawn = (drawn or not self._environment.check) and not self._scene
-        self._first = int(indices[0]) if self._attempts == 0 else None
-        if drawn:
-            folder, environment = self._frames.folder, self._environment
-            takes = (_Take(folder, environment, seed) for seed in seeds.tolist())
-            self._takes = dict(zip(indices.tolist(), takes, strict=True))
-        self._since = time.perf_counter()
-        return drawn
+        """Return whether to render the batch while it is played."""
+        self._rendered, self._kept = {}, {}
+        failed = self._num_ended - self._num_kept
+        # One more, so that a few early failures do not decide.
+        should_render = self._render_seconds * failed <= self._step_seconds * (self._num_kept + 1)
+        should_render = (should_render or not self._environment.check) and not self._scene
+        self._first_index = int(indices[0]) if self._num_ended == 0 else None
+        if should_render:
+            folder, environment = self._cache.folder, self._environment
+            rendered = (_EpisodeFrames(folder, environment, seed) for seed in seeds.tolist())
+            self._rendered = dict(zip(indices.tolist(), rendered, strict=True))
+        self._resumed = time.perf_counter()
+        return should_render
 
     def on_step(self, indices: np.ndarray, batch: SubEnvs) -> None:
-        """Take the next picture of each episode that goes on."""
+        """Add the next frame of each running episode."""
         began = time.perf_counter()
-        takes = [self._takes[index] for index in indices.tolist()]
-        for take, picture in zip(takes, batch.pictures(), strict=True):
-            take.add(picture)
+        rendered = [self._rendered[index] for index in indices.tolist()]
+        for episode_frames, frame in zip(rendered, batch.pictures(), strict=True):
+            episode_frames.add(frame)
         now = time.perf_counter()
-        self._stepping += began - self._since
-        self._drawing += now - began
-        self._since = now
-        self._shot += len(takes)
-        self._log.update(self._count, self._shot)
+        self._step_seconds += began - self._resumed
+        self._render_seconds += now - began
+        self._resumed = now
+        self._num_frames += len(rendered)
+        self._log.update(self._num_kept, self._num_frames)
 
     def on_episode_end(self, index: int, episode: Episode) -> None:
-        """Keep an episode, or drop its pictures at once."""
-        take = self._takes.pop(index, None)
-        if index == self._first:
-            self._sample = episode, take
-        self._attempts += 1
-        self._steps += len(episode.actions)
+        """Keep the frames of an episode, or drop them if it failed."""
+        rendered = self._rendered.pop(index, None)
+        if index == self._first_index:
+            self._first_episode = episode, rendered
+        self._num_ended += 1
+        self._num_steps += len(episode.actions)
         ending = episode.terminated, episode.truncated
         if self._success is None or has_reached(self._success, *ending, episode.return_):
-            self._count += 1
-            self._kept[index] = take.groups() if take else self._drawn(episode)
+            self._num_kept += 1
+            self._kept[index] = rendered.groups() if rendered else self._render_episode(episode)
 
     def finish(self) -> None:
-        """Write the pictures of the batch's episodes that are kept."""
-        if self._sample is not None:
-            self._check_sample(*self._sample)
-            self._sample = None
+        """Write the frames of the batch's kept episodes."""
+        if self._first_episode is not None:
+            self._check_first_episode(*self._first_episode)
+            self._first_episode = None
         for index in sorted(self._kept):
-            self._frames.add(self._kept.pop(index))
+            self._cache.add(self._kept.pop(index))
 
     def arrange(self, order: np.ndarray) -> None:
-        """Take the order of the film: its episodes, by their numbers among those kept."""
+        """Set the order of the film, as indices into the kept episodes."""
         self._order = order
 
     def write(self, source: str, spec: Spec) -> None:
-        """End the frame cache; source, spec: see FrameCacheWriter.finish."""
-        self._frames.finish(self._order, source, spec)
+        """Complete the frame cache. source, spec: see FrameCacheWriter.finish."""
+        self._cache.finish(self._order, source, spec)
         self._environment.close()
 
-    def _drawn(self, episode: Episode) -> Iterator[Group]:
-        """Yield the groups of an episode that was played without pictures."""
+    def _render_episode(self, episode: Episode) -> Iterator[Group]:
+        """Yield the groups of an episode that was played without rendering."""
         recorder, env = BlockRecorder(), None
         if self._scene:
-            pictures = self._scene.frames(episode)
+            frames = self._scene.frames(episode)
         else:
             env = self._environment.acquire()
-            pictures = replay_frames(self._environment, episode, env)
-        for step, picture in enumerate(pictures):
-            yield from recorder.add(_checked(picture, self._environment, episode.seed, step))
+            frames = replay_frames(self._environment, episode, env)
+        for step, frame in enumerate(frames):
+            yield from recorder.add(_check_frame(frame, self._environment, episode.seed, step))
         yield from recorder.flush()
         if env is not None:
             self._environment.release(env)
-        self._shot += len(episode.states)
-        self._log.update(self._count, self._shot)
+        self._num_frames += len(episode.states)
+        self._log.update(self._num_kept, self._num_frames)
 
-    def _check_sample(self, episode: Episode, take: "_Take | None") -> None:
-        """Find out whether an episode repeats itself, and whether instances can be used again.
+    def _check_first_episode(self, episode: Episode, rendered: "_EpisodeFrames | None") -> None:
+        """Check that an episode is reproducible, and whether instances can be reused.
 
-        take: its pictures, which what is not drawn here has
+        rendered: its frames, None for a ClassicControlScene
         """
         environment, reusable = self._environment, False
-        slow = environment.making > _SLOW_SHARE * (self._stepping + self._drawing)
+        is_slow = environment.making > _SLOW_SHARE * (self._step_seconds + self._render_seconds)
         if not environment.check:
-            environment.set_instance_reuse(slow)
+            environment.set_instance_reuse(is_slow)
             return
         if self._scene is not None:
-            self._compare_some(episode)
+            self._compare_with_gymnasium(episode)
             return
-        if slow and len(environment.used) > 1:  # the last of them has played another episode
-            with contextlib.suppress(GoalreelError):  # in a new instance it may be the same
-                self._compare(episode, take, len(episode.actions), environment.used[-1])
+        if is_slow and len(environment.used) > 1:  # the last one has played another episode
+            with contextlib.suppress(GoalreelError):  # a new instance may still reproduce it
+                self._compare(episode, rendered, len(episode.actions), environment.used[-1])
                 reusable = True
         if not reusable:
-            self._compare(episode, take, max(_CHECKED_STEPS, int(_CHECKED_SHARE * self._steps)))
+            steps = max(_CHECKED_STEPS, int(_CHECKED_SHARE * self._num_steps))
+            self._compare(episode, rendered, steps)
         environment.set_instance_reuse(reusable)
 
-    def _compare(self, episode: Episode, take: "_Take", steps: int, env=None) -> None:
-        """Play an episode's first steps again, at most so many, and compare them."""
-        again = BlockRecorder()
-        with contextlib.closing(replay_frames(self._environment, episode, env)) as pictures:
-            for step, picture in enumerate(itertools.islice(pictures, steps + 1)):
-                again.add(picture)
-                if again.change != take.changes[step]:
-                    raise _error(self._environment, episode.seed, step, _ANOTHER_PICTURE)
+    def _compare(self, episode: Episode, rendered: "_EpisodeFrames", steps: int, env=None) -> None:
+        """Replay at most `steps` steps of an episode and compare their frames."""
+        replay = BlockRecorder()
+        with contextlib.closing(replay_frames(self._environment, episode, env)) as frames:
+            for step, frame in enumerate(itertools.islice(frames, steps + 1)):
+                replay.add(frame)
+                if replay.change != rendered.changes[step]:
+                    raise _error(self._environment, episode.seed, step, _DIFFERENT_FRAME)
 
-    def _compare_some(self, episode: Episode) -> None:
-        """Compare every step, and some pictures with those that Gymnasium itself draws."""
-        pictures = replay_frames(self._environment, episode, every=_EVERY)
-        pairs = zip(pictures, self._scene.frames(episode), strict=True)
-        for step, (picture, frame) in enumerate(pairs):
-            if picture is not None and not np.array_equal(frame.image(), picture):
-                raise _error(self._environment, episode.seed, step, _ANOTHER_PICTURE)
+    def _compare_with_gymnasium(self, episode: Episode) -> None:
+        """Compare every step and some frames with Gymnasium's own."""
+        frames = replay_frames(self._environment, episode, every=_RENDER_EVERY)
+        pairs = zip(frames, self._scene.frames(episode), strict=True)
+        for step, (expected, frame) in enumerate(pairs):
+            if expected is not None and not np.array_equal(frame.image(), expected):
+                raise _error(self._environment, episode.seed, step, _DIFFERENT_FRAME)
 
 
 @contextlib.contextmanager
@@ -192,29 +191,29 @@ def filming(
     environment: Environment,
     success: str | float | None = None,
 ) -> Iterator[FrameRecorder]:
-    """Yield what films episodes into a frame cache, which `FrameRecorder.write` completes.
+    """Yield a recorder that films episodes into a frame cache, which `write` completes.
 
     Args:
         path: the frame cache.
-        environment: what the episodes are played in, and is drawn without an atlas.
-        success: what counts as reaching the goal; other episodes are dropped. None keeps all.
+        environment: the environment, one without an atlas.
+        success: the criterion of a successful episode; others are dropped. None keeps all.
     """
     with npz.writing(path) as add:
         yield FrameRecorder(environment, FrameCacheWriter(add, Path(path).parent), success)
 
 
-class _Take:
-    """The pictures of one episode, as groups in memory or in a temporary file."""
+class _EpisodeFrames:
+    """The frames of one episode, as groups in memory or in a temporary file."""
 
     def __init__(self, folder: Path, environment: GymnasiumEnvironment, seed: int):
-        """Begin without a picture of the episode of a seed; folder: for the file."""
+        """Start without frames. folder: for the temporary file."""
         self._episode, self._recorder, self._groups = (environment, seed), BlockRecorder(), 0
-        self._file = tempfile.SpooledTemporaryFile(_MEMORY, dir=folder)  # noqa: SIM115
-        self.changes: list[int] = []  # of each picture, `Recorder.change`
+        self._file = tempfile.SpooledTemporaryFile(_MAX_MEMORY, dir=folder)  # noqa: SIM115
+        self.changes: list[int] = []  # BlockRecorder.change of each frame
 
-    def add(self, picture: object) -> None:
-        """Take the next picture."""
-        checked = _checked(picture, *self._episode, len(self.changes))
+    def add(self, frame: object) -> None:
+        """Add the next frame."""
+        checked = _check_frame(frame, *self._episode, len(self.changes))
         self._write(self._recorder.add(checked))
         self.changes.append(self._recorder.change)
 
@@ -228,20 +227,20 @@ class _Take:
         self._write(self._recorder.flush())
         self._file.seek(0)
         for _ in range(self._groups):
-            yield pickle.load(self._file)  # noqa: S301 - what was written above
+            yield pickle.load(self._file)  # noqa: S301 - written above
 
 
-def _checked(
-    picture: object, environment: GymnasiumEnvironment, seed: int, step: int
+def _check_frame(
+    frame: object, environment: GymnasiumEnvironment, seed: int, step: int
 ) -> np.ndarray | BlockFrame:
-    """Return a picture of the kind that can be filmed; raise GoalreelError for another."""
-    if isinstance(picture, BlockFrame):
-        return picture
-    array = np.asarray(picture)
+    """Return a frame as uint8 (H, W, 3). Raises GoalreelError for any other object."""
+    if isinstance(frame, BlockFrame):
+        return frame
+    array = np.asarray(frame)
     if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
-        kind = type(picture).__name__ if array.dtype == object else array.dtype
-        problem = f"env.render() returned {kind} of shape {array.shape}; allowed: uint8 of shape "
-        problem += "(height, width), or with 1, 3 or 4 channels"
+        kind = type(frame).__name__ if array.dtype == object else array.dtype
+        problem = f"env.render() returned {kind} of shape {array.shape}. Return uint8 of shape "
+        problem += "(height, width), or with 1, 3 or 4 channels."
         raise _error(environment, seed, step, problem)
     return array
 
@@ -249,16 +248,16 @@ def _checked(
 def replay_frames(
     environment: GymnasiumEnvironment, episode: Episode, env=None, every: int = 1
 ) -> Iterator[np.ndarray | None]:
-    """Yield what Gymnasium draws at the reset and after each step of a recorded episode.
+    """Yield what Gymnasium renders at the reset and after each step of a recorded episode.
 
     Args:
-        environment: what it was recorded in.
-        episode: the recorded one.
+        environment: the environment in which it was recorded.
+        episode: the recorded episode.
         env: an instance of `environment`; None for a new one, which is closed at the end.
-        every: of so many steps, one is drawn, the reset's first; of others comes None.
+        every: render one of so many steps, starting with the reset, and yield None for the others.
 
     Raises:
-        GoalreelError: a step is not bit for bit the recorded one.
+        GoalreelError: a step differs in any bit from the recorded one.
     """
     own, last = environment.make() if env is None else None, len(episode.actions)
     with contextlib.closing(own) if own else contextlib.nullcontext():
@@ -268,17 +267,17 @@ def replay_frames(
                 given = instance.step(episode.actions[step - 1])
             ending = step == last and episode.terminated, step == last and episode.truncated
             for what, again, recorded in (
-                ("the observation", instance.state, state),
-                ("the reward", given[0], episode.rewards[step - 1] if step else 0.0),
+                ("observation", instance.state, state),
+                ("reward", given[0], episode.rewards[step - 1] if step else 0.0),
                 ("(terminated, truncated)", given[1:], ending),
             ):
                 again, recorded = np.asarray(again, float), np.asarray(recorded, float)
                 if not np.array_equal(again, recorded, equal_nan=True):
-                    problem = f"Gymnasium gives {what} {again.tolist()}, the recording has "
-                    problem += f"{recorded.tolist()}. {_SEED_ALONE}"
+                    problem = f"Gymnasium gives a different {what} in a replay. {_FIX}\n  "
+                    problem += f"replay: {again.tolist()}\n  recording: {recorded.tolist()}"
                     raise _error(environment, episode.seed, step, problem)
             yield instance.render() if step % every == 0 else None
 
 
 def _error(environment: GymnasiumEnvironment, seed: int, step: int, problem: str) -> GoalreelError:
-    return GoalreelError(f"{environment.id}: the episode of seed {seed}, step {step}: {problem}")
+    return GoalreelError(f"{environment.id}: seed {seed}, step {step}: {problem}")

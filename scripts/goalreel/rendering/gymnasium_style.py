@@ -1,9 +1,9 @@
-"""Gymnasium's style: Mountain Car's frames by the pygame calls of Gymnasium's renderer.
+"""Gymnasium's style of Mountain Car: the frames of `env.render()`, by the same pygame calls.
 
-Gymnasium truncates the car's corners and wheel centres to integers before it draws them, so a
-picture is a function of twelve small integers, its *key*, and there are only about 6,700 of them.
-Source: `render` in gymnasium/envs/classic_control/mountain_car.py (1.4.0), whose order of
-operations and calls is kept. pygame-ce's version shapes the pixels.
+Gymnasium truncates the car's corners and wheel centers to integers before it draws them. A frame
+is therefore a function of twelve small integers, its *key*, and there are only about 6,700 keys.
+Source: `render` in gymnasium/envs/classic_control/mountain_car.py (1.4.0), with its order of
+operations and calls. The pixels depend on the version of pygame-ce.
 """
 
 import math
@@ -19,9 +19,9 @@ WIDTH, HEIGHT = 600, 400
 SCALE = WIDTH / (MAX_POSITION - MIN_POSITION)  # pixels per unit of position
 CLEARANCE = 10
 WHEEL_RADIUS = 8
-_BLACK, _GREY, _YELLOW = (0, 0, 0), (128, 128, 128), (204, 204, 0)
+_BLACK, _GRAY, _YELLOW = (0, 0, 0), (128, 128, 128), (204, 204, 0)
 Boxes = Iterator[tuple[int, int, np.ndarray]]  # top, left and pixels
-# Four corners of the car and two wheel centres, relative to the foot of the car, in pixels.
+# Four corners of the car and two wheel centers, relative to the foot of the car, in pixels.
 _POINTS = ((-20, 0), (-20, 20), (20, 20), (20, 0), (10, 0), (-10, 0))
 
 
@@ -31,16 +31,16 @@ def height(positions):
 
 
 def flag_foot(car: EnvTraits) -> tuple[int, int]:
-    """Return where the flag stands: x and y, truncated to integers as in Gymnasium."""
+    """Return the foot of the flag, x and y truncated to integers as in Gymnasium."""
     x = int((car.goal_position - MIN_POSITION) * SCALE)
     return x, int(height(car.goal_position) * SCALE)
 
 
 def keys(positions: np.ndarray) -> np.ndarray:
-    """Return the pictures' keys: (n, 12) int64, x and y of four corners and two wheels.
+    """Return the keys of frames: (n, 12) int64, x and y of four corners and two wheels.
 
-    positions: (n,) float64 or float32. The dtype matters, as in Gymnasium: with a float32 state
-    the products are rounded to float32 on the way, and a corner may fall on the next pixel.
+    positions: (n,) float64 or float32. The dtype matters, as in Gymnasium: a float32 state rounds
+    the products to float32, and a corner may fall on the next pixel.
     """
     dtype = positions.dtype
     tilt = np.cos((3 * positions).astype(np.float64))
@@ -52,16 +52,16 @@ def keys(positions: np.ndarray) -> np.ndarray:
     coordinates = []
     for x, y in _POINTS:
         across = (cos * x - sin * y).astype(dtype) + foot
-        # A Python float meets a NumPy scalar here, and is rounded to its dtype before the sum.
+        # In Gymnasium a Python float plus a NumPy scalar: it is rounded to `dtype` first.
         up = ((sin * x + cos * y) + CLEARANCE).astype(dtype) + ground
         coordinates += [across.astype(np.int64), up.astype(np.int64)]
     return np.stack(coordinates, axis=1)
 
 
 def distinct_positions(dtype: type) -> np.ndarray:
-    """Return a position of `dtype` for each picture.
+    """Return one position of `dtype` for each distinct key.
 
-    They are found where neighbouring positions differ in their keys, down to neighbouring floats.
+    Bisects between neighboring positions with different keys, down to neighboring floats.
     """
     positions = np.unique(np.linspace(MIN_POSITION, MAX_POSITION, 50_001).astype(dtype))
     found, pairs = [], np.stack([positions[:-1], positions[1:]])
@@ -84,31 +84,29 @@ def distinct_positions(dtype: type) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GymnasiumStyle:
-    """Pixel for pixel what `env.render()` draws.
-
-    A position's picture is known by its key, a few small integers.
-    """
+    """The frames of `env.render()`, pixel for pixel. A position's key identifies its frame."""
 
     env: str
 
     @property
     def float32_states(self) -> bool:
-        """Whether a key depends on states' precision, which turn float32 at the first step."""
+        """Whether keys depend on the states' precision, float32 after the first step."""
         return describe(self.env).float32_states
 
     keys = staticmethod(keys)
 
     def all_keys(self) -> np.ndarray:
-        """Return every key that a position can give: (pictures, 12) int64, sorted."""
+        """Return every key that a position can have: (images, 12) int64, sorted."""
         dtypes = [np.float64, np.float32] if self.float32_states else [np.float64]
         found = [keys(distinct_positions(dtype)) for dtype in dtypes]
         return np.unique(np.concatenate(found), axis=0)
 
     def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Boxes]:
-        """Draw the empty track and the car at each of `keys`, (n, k) integers.
+        """Render the empty track, and the car at each of `keys`, (n, k) integers.
 
-        Returns the track, (H, W, 3) uint8, and an iterator of (top, left, pixels): a box of the
-        picture, (h, w, 3) uint8, outside of which it equals the track.
+        Returns:
+            The track, (H, W, 3) uint8, and an iterator of boxes: top, left, pixels (h, w, 3) uint8.
+            Outside of its box an image equals the track.
         """
         kept, car = KeptSurface((HEIGHT, WIDTH)), describe(self.env)
         from pygame import draw
@@ -117,7 +115,7 @@ class GymnasiumStyle:
         x, y = (across - MIN_POSITION) * SCALE, height(across) * SCALE
         draw.aalines(kept.surface, points=list(zip(x, y, strict=True)), closed=False, color=_BLACK)
         kept.set_background()
-        # A flag drawn over itself would have a darker edge, which is antialiased.
+        # Without `restore` the flag's antialiased edge would be drawn twice, and be darker.
         flag = _draw_flag(kept, car)
         track = kept.read(kept.surface.get_rect())
         kept.restore([flag])
@@ -136,7 +134,7 @@ def _draw_car(kept: KeptSurface, key: list[int]):
     points = list(zip(key[0::2], key[1::2], strict=True))
     spanned = kept.polygon(points[:4], _BLACK)
     for x, y in points[4:]:
-        spanned += kept.disc(x, y, WHEEL_RADIUS, _GREY)
+        spanned += kept.disc(x, y, WHEEL_RADIUS, _GRAY)
     return kept.box(spanned)
 
 

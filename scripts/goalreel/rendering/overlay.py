@@ -1,9 +1,9 @@
 """The overlay: title cards, captions and the HUD, as layers over a shard's frames.
 
-A card is the empty track (in other environments the episode's first frame) with the episode's
-caption, which stays on screen through the episode, and the HUD as at the reset. In Mountain Car
-all of it is in rows that the car never touches; other pictures are enlarged if they are small, and
-text stands in bands of its own. All of it depends on the episode alone.
+`add_overlay` adds them. A card is the empty track, or elsewhere the episode's first frame, with the
+caption and the HUD of the reset. The caption stays through the episode. In Mountain Car the text is
+in rows that the car never reaches. Elsewhere small frames are enlarged, and the text is in bands
+above and below. The overlay depends only on the episode.
 """
 
 from collections.abc import Callable
@@ -22,32 +22,32 @@ from goalreel.rendering.layers import NOTHING, Layer, Patches, join
 from goalreel.rendering.text import Canvas
 from goalreel.simulation.trajectories import Trajectories
 
-# In a picture of 600x400: the caption's first row, font size and room, which is clear of the flag;
-# the HUD's rows from the lower border, 7 below the hill's line, and font size.
+# In a frame of 600x400: the caption's first row, font size and width, which ends before the flag,
+# the rows from the HUD's top to the border, clear of the hill, and the HUD's font size.
 _TOP, _SIZE, _ROOM, _HUD_TOP, _HUD_SIZE = 7, 18, 520, 26, 15
-_STEP, _RETURN, _VELOCITY, _BAR = 12, 100, 232, 300  # the HUD's columns in such a picture
+_STEP, _RETURN, _VELOCITY, _BAR = 12, 100, 232, 300  # the HUD's columns in such a frame
 _BAR_WIDTH, _BAR_HEIGHT = 120, 11
-_SMALLEST = 8 / _HUD_SIZE  # scale of the smallest letters that can be read
-_PAPER = (33, 37, 43)  # of bands
-_SMALL, _LARGE, _WIDE = 320, 480, 1920  # rows and columns of pictures, see `fitting_scale`
+_SMALLEST = 8 / _HUD_SIZE  # scale of the smallest legible letters
+_PAPER = (33, 37, 43)  # the color of bands
+_SMALL, _LARGE, _WIDE = 320, 480, 1920  # rows and columns, see `fitting_scale`
 
 
 class TextRows(NamedTuple):
-    """Where text stands in a picture, in its pixels: first rows, sizes of the fonts."""
+    """The rows and font sizes of text in a frame, in pixels."""
 
     caption_top: int
     caption_size: float
-    caption_room: int  # how wide it may be
+    caption_room: int  # the most columns
     hud_top: int
     hud_size: float
 
     def caption(self, canvas: Canvas, text: str) -> Patches:
-        """Return a caption's patch."""
+        """Return the patch of a caption."""
         return canvas.text(text, self.caption_top, self.caption_size, room=self.caption_room)
 
 
 def track_rows(background: np.ndarray) -> TextRows:
-    """Return where text stands over a Mountain Car's track, (H, W, 3)."""
+    """Return the rows of text over a Mountain Car's track, (H, W, 3)."""
     height, width = background.shape[:2]
     scale = min(height / 400, width / 600)
     hud = max(scale, _SMALLEST)
@@ -56,9 +56,9 @@ def track_rows(background: np.ndarray) -> TextRows:
 
 
 def captions(template: str, trajectories: Trajectories, env: str, unit: str) -> list[str] | None:
-    """Return the caption of each filmed episode, None for the empty template.
+    """Return the caption of each filmed episode, None if the template is empty.
 
-    unit: what the run counts, "reach" or "episode".
+    unit: "reach" or "episode".
     """
     rows, count = trajectories.episodes, len(trajectories) if template else 0
     return [caption(template, rows.row(i), env, unit) for i in range(count)] or None
@@ -73,44 +73,44 @@ def add_overlay(
     cards: int,
     scale: int | None = None,
 ) -> FrameCache:
-    """Return a shard's frames with its overlay; `cards` frames come before each reset frame.
+    """Return a shard's frames with its overlay, and `cards` frames before each reset frame.
 
     Args:
         cache: the frames.
-        trajectories: the shard's.
-        env: the environment.
-        texts: a line for each episode, from its card to its end; None for none.
-        hud: whether there is a HUD.
-        cards: frames of a card; an episode of the result begins with its card.
-        scale: how many times pictures that Gymnasium draws are enlarged; None for what fits them.
+        trajectories: those of the shard.
+        env: the environment's id.
+        texts: the caption of each episode, from its card to its end; None for no captions.
+        hud: whether to add a HUD.
+        cards: the number of frames of a card, which begins its episode.
+        scale: the factor by which images are enlarged; None for `fitting_scale`.
 
     Raises:
         GoalreelError: the frames do not show these trajectories.
     """
     if cache.source != trajectories.digest():
         raise GoalreelError(
-            "the frames do not show these trajectories; delete them and run snakemake again"
+            "frames: They do not show these trajectories. Delete them, and the next run makes them."
         )
     cache, rows = add_bands(cache, scale, texts is not None, hud)
-    canvas, (pictures,), resets = Canvas(cache.background), cache.layers, cache.offsets[:-1]
+    canvas, (images,), resets = Canvas(cache.background), cache.layers, cache.offsets[:-1]
     # Mountain Car's background is the empty track.
-    on_card = pictures.index[resets] if isinstance(pictures, BlockLayer) else NOTHING
-    layers = [_with_cards(pictures, cache.offsets, cards, on_card)]
+    on_card = images.index[resets] if isinstance(images, BlockLayer) else NOTHING
+    layers = [_with_cards(images, cache.offsets, cards, on_card)]
     offsets = cache.offsets + cards * np.arange(len(cache.offsets))
     if texts is not None:
         index = np.repeat(np.arange(len(resets), dtype=np.int32), np.diff(offsets))
         layers.append(Layer("caption", join(rows.caption(canvas, text) for text in texts), index))
     if hud:
         for layer in hud_layers(canvas, rows, trajectories, env):
-            layers.append(_with_cards(layer, cache.offsets, cards, 0))  # as at a reset
+            layers.append(_with_cards(layer, cache.offsets, cards, 0))  # with the values of a reset
     return replace(cache, layers=tuple(layers), offsets=offsets)
 
 
 def fitting_scale(size: tuple[int, int]) -> int:
-    """Return how many times a picture is enlarged by default, so that it can be seen well.
+    """Return the default factor by which to enlarge frames of a size, (height, width).
 
-    size: H and W. The least number that gives 480 rows, but 1 from 320 rows on, where twice would
-    be four times the pixels to encode, and no more than keeps a wide one within 1920 columns.
+    It is the least factor that gives 480 rows. From 320 rows on it is 1, as 2 would quadruple the
+    pixels to encode. It keeps a wide frame within 1920 columns.
     """
     height, width = size
     most = max(_WIDE // width, 1)
@@ -120,35 +120,44 @@ def fitting_scale(size: tuple[int, int]) -> int:
 def add_bands(
     cache: FrameCache, scale: int | None, caption: bool = False, hud: bool = False
 ) -> tuple[FrameCache, TextRows]:
-    """Return drawn pictures enlarged, with a band above for captions and one below for the HUD.
+    """Enlarge the images of a BlockLayer, with a band above for captions and one below for the HUD.
 
-    A frame's sides are even: odd ones count the last row or column once more. Frames that are
-    patches over a background stay as they are, without bands. With them comes where text stands.
+    Odd sides become even by repeating the last row or column. Frames with a background stay as they
+    are, without bands.
+
+    Returns:
+        The frames, and the rows of text in them.
     """
-    (pictures,) = cache.layers
-    if not isinstance(pictures, BlockLayer):
+    (images,) = cache.layers
+    if not isinstance(images, BlockLayer):
         return cache, track_rows(cache.background)
-    scale = scale or fitting_scale(pictures.size)
-    # Blocks at an odd border are filled up with it.
-    height, width = (length + length % 2 * (scale % 2) for length in pictures.size)
+    scale = scale or fitting_scale(images.size)
+    # An odd image gains a row or column, which its blocks repeat.
+    height, width = (length + length % 2 * (scale % 2) for length in images.size)
     size = min(max(round(0.03 * width * scale), 14), 40)
-    band = -(-size * 3 // 2 // 16) * 16  # whole macroblocks, so that the picture's own change alone
-    inset = (band - round(1.25 * size)) // 2  # so that capitals are in a band's middle
+    band = -(-size * 3 // 2 // 16) * 16  # whole macroblocks, so that only those of the image change
+    inset = (band - round(1.25 * size)) // 2  # centers capitals in a band
     rows = (band * caption + height * scale + band * hud), width * scale
     background = np.full((*rows, 3), _PAPER, np.uint8)
-    pictures = replace(pictures, size=(height, width), scale=scale, top=band * caption)
-    pictures.paste(background, 0)
-    cache = replace(cache, background=background, layers=(pictures,))
+    images = replace(images, size=(height, width), scale=scale, top=band * caption)
+    images.paste(background, 0)
+    cache = replace(cache, background=background, layers=(images,))
     return cache, TextRows(inset, size, rows[1] - size, rows[0] - band + inset, size)
 
 
 def empty_card(background: np.ndarray, env: str, hud: bool) -> tuple[np.ndarray, tuple[int, int]]:
-    """Return the title card without its caption, (H, W, 3) uint8, given the empty track.
+    """Return the title card without its caption, (H, W, 3) uint8.
 
-    With it comes which of its rows, from and to, no overlay touches, whatever it says.
+    Args:
+        background: the empty track.
+        env: the environment's id.
+        hud: whether there is a HUD.
+
+    Returns:
+        The card, and the range of its rows that no caption or HUD covers.
     """
     card, canvas, rows = background.copy(), Canvas(background), track_rows(background)
-    # Nothing is done or moves yet at a reset.
+    # At a reset, step, return and velocity are 0.
     patches = [draw(0) for _, draw in _hud_parts(canvas, rows, env).values()] if hud else []
     for patch in patches:
         patch.paste(card, 0)
@@ -160,17 +169,17 @@ def empty_card(background: np.ndarray, env: str, hud: bool) -> tuple[np.ndarray,
 def _with_cards(
     layer: Layer | BlockLayer, offsets: np.ndarray, cards: int, shown: int | np.ndarray
 ) -> Layer | BlockLayer:
-    """Return a layer with `cards` more frames before each episode; `shown` is on them."""
+    """Return a layer with `cards` more frames before each episode, which show `shown`."""
     resets = offsets[:-1]
     on_cards = np.repeat(np.broadcast_to(shown, resets.shape), cards)
     return replace(layer, index=np.insert(layer.index, np.repeat(resets, cards), on_cards))
 
 
 def hud_layers(canvas: Canvas, rows: TextRows, trajectories: Trajectories, env: str) -> list[Layer]:
-    """Return the HUD's layers, an index per state of the shard, each reset state included.
+    """Return the HUD's layers, with an index per state of the shard, reset states included.
 
-    Patch 0 of each is that of any reset state, whether a state of the shard has it or not.
-    A picture too narrow for all of it shows the first of step, return, velocity.
+    Patch 0 of each is that of a reset. A frame too narrow for step, return and velocity shows as
+    many of them as fit, in this order.
     """
     layers = []
     for name, (values_of, draw) in _hud_parts(canvas, rows, env).items():
@@ -185,7 +194,7 @@ def hud_layers(canvas: Canvas, rows: TextRows, trajectories: Trajectories, env: 
 def _hud_parts(
     canvas: Canvas, rows: TextRows, env: str
 ) -> dict[str, tuple[Callable[[Trajectories], np.ndarray], Callable[[int], Patches]]]:
-    """Return each layer's values, whole numbers per state, and what draws one of them."""
+    """Return for each layer a function of its values per state, and one that draws a value."""
     top, size, columns = rows.hud_top, rows.hud_size, canvas.background.shape[1]
     scale = size / _HUD_SIZE
 
@@ -213,7 +222,7 @@ def _hud_parts(
 
 
 def _steps(trajectories: Trajectories) -> np.ndarray:
-    """Return each state's step, (states,) int64."""
+    """Return the step of each state, (states,) int64."""
     return ranges(np.zeros(len(trajectories), np.int64), np.diff(trajectories.offsets))
 
 
@@ -225,7 +234,7 @@ def _tenths(trajectories: Trajectories) -> np.ndarray:
 
 
 def _bar(pixel: int, half: int, height: int) -> np.ndarray:
-    """Return a bar from the middle to `pixel`, in a frame that is `half` wide on either side."""
+    """Return a bar from the middle to `pixel`, in a box that extends `half` to either side."""
     mask = np.zeros((height, 2 * half + 1), np.uint8)
     mask[[0, -1], :] = mask[:, [0, -1]] = 90
     mask[1:-1, half] = 150

@@ -1,6 +1,6 @@
-"""Text as antialiased pixels, in the font that ships with Pillow: no system font is needed.
+"""Antialiased text in the font that ships with Pillow, so that no system font is needed.
 
-On a canvas it is an opaque, even-aligned patch that fits under any layer.
+`draw_text` returns pixels. `Canvas` turns text into opaque, even-aligned patches for a layer.
 """
 
 import math
@@ -13,7 +13,7 @@ from goalreel.arrays import paste
 from goalreel.rendering.captions import CHARACTERS
 from goalreel.rendering.layers import Patches
 
-_SMALLEST = 8  # pixels; below, nothing can be read
+_SMALLEST = 8  # pixels; smaller letters are illegible
 _DARK, _LIGHT = (38, 38, 38), (242, 242, 242)
 
 Color = tuple[int, int, int]
@@ -22,11 +22,14 @@ Color = tuple[int, int, int]
 def draw_text(
     text: str, size: float, ink: Color | int, paper: Color | int, width: int | None = None
 ) -> np.ndarray:
-    """Return one line of text as (h, w, 3) uint8, `ink` on `paper`; (h, w) for shades of grey.
+    """Return one line of text as (h, w, 3) uint8, `ink` on `paper`, or (h, w) for shades of gray.
 
-    size: the font's, in pixels. The height depends on it alone, so that lines of one size stand on
-    one baseline. width: at most so wide; longer text is set smaller and, at 8 pixels, cut with an
-    ellipsis. What the font lacks is a question mark.
+    Args:
+        text: the line. A question mark replaces each character that the font lacks.
+        size: the font size in pixels. It sets the height, so that lines of one size align.
+        ink: the color of the text, or its shade.
+        paper: the color or shade of the background.
+        width: the most pixels. A longer text gets a smaller font, then an ellipsis; None: no limit.
     """
     from PIL import Image, ImageDraw
 
@@ -64,9 +67,9 @@ class Canvas:
     def text(
         self, text: str, top: int, size: float, left: int | None = None, room: int | None = None
     ) -> Patches:
-        """Return one patch with a line of text, all in this picture's pixels.
+        """Return a patch with a line of text. All lengths are in pixels of the background.
 
-        left: None for the middle; room: how wide it may be, None for up to the right border.
+        left: None centers the text. room: the most width, None for up to the right border.
         """
         columns = self.background.shape[1]
         room = max(columns - (left or 0) if room is None else room, 2)
@@ -74,9 +77,9 @@ class Canvas:
         return self.stamp(mask, top, (columns - mask.shape[1]) // 2 if left is None else left)
 
     def stamp(self, mask: np.ndarray, top: int, left: int) -> Patches:
-        """Return one patch that lays ink over the background: mask (h, w) uint8, 255 is all ink.
+        """Return a patch that blends ink over the background: mask (h, w) uint8, 255 is all ink.
 
-        top, left: in this picture's pixels; what reaches beyond it is cut.
+        top, left: in pixels of the background. The patch is cut at its border.
         """
         rows, columns = self.background.shape[:2]
         top, left = min(max(top, 0), rows - 1), min(max(left, 0), columns - 1)
@@ -87,12 +90,12 @@ class Canvas:
         paste(covered, mask[: b - top, : r - left], top - t, left - lft)
         box = np.array([[t, lft, b - t, r - lft]], np.int32)
         under = self.background[t:b, lft:r].reshape(-1, 3)
-        if (under == under[0]).all():  # one colour, of which each share of ink makes one
-            return Patches(box, _inked(under[:1], np.arange(256))[covered.reshape(-1)])
-        return Patches(box, _inked(under, covered.reshape(-1)))
+        if (under == under[0]).all():  # one color: blend each of the 256 shades once
+            return Patches(box, _blend_ink(under[:1], np.arange(256))[covered.reshape(-1)])
+        return Patches(box, _blend_ink(under, covered.reshape(-1)))
 
 
-def _inked(under: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Return colours, (n or 1, 3) uint8, with ink over them: mask (n,), 255 is all ink."""
+def _blend_ink(under: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Return colors, (n or 1, 3) uint8, with ink over them: mask (n,), 255 is all ink."""
     ink = np.array(_DARK if under.mean() > 127 else _LIGHT, np.float64)
     return np.round(under + (ink - under) * (mask / 255)[:, None]).astype(np.uint8)

@@ -1,13 +1,13 @@
-"""The vector style: Gymnasium's Mountain Car scene drawn by Pillow, smooth and at any size.
+"""The vector style: Gymnasium's Mountain Car scene drawn by Pillow, antialiased and at any size.
 
-The scene is 600x400 units with y upwards, and a picture is a function of the car's
-position in quarters of a unit. A picture of another shape shows the scene as large as it fits, in
-its middle; hill, sky and ground go on to the borders. Shapes are polygons, drawn several times as
-large and reduced, so that their edges are smooth.
+The scene is 600x400 units with y upwards. An image depends on the car's position in quarters of a
+unit. An image of another aspect ratio shows the scene as large as it fits, in the middle, and hill,
+sky and ground continue to the borders. Shapes are polygons, drawn larger and reduced, which
+smooths their edges.
 
-Text and lines stand out from what lies under them (WCAG 2.2, 1.4.3 and 1.4.11: contrast ratios of
-4.5 and 3), and the car and the flag differ also for who sees no difference of red and green: their
-blues and oranges are Okabe and Ito's (jfly.uni-koeln.de/color).
+Text and lines have the contrast of WCAG 2.2 (1.4.3 and 1.4.11: ratios of 4.5 and 3). Car and flag
+also differ for color-blind viewers: their blue and orange are Okabe and Ito's
+(jfly.uni-koeln.de/color).
 """
 
 import math
@@ -30,31 +30,31 @@ from goalreel.rendering.gymnasium_style import (
     height,
 )
 
-STEPS = 4  # pictures per unit across
-_SAMPLES = 8  # in each direction, of each pixel
-_STRIP = 64  # pixels of the hill that are drawn at a time: a whole one would take gigabytes
-# Gymnasium's lines run through the middles of pixels, half a unit from where they are said to run,
-# and its shapes end with their outermost pixels, half a unit beyond their corners.
+STEPS = 4  # images per unit of the scene's width
+_SAMPLES = 8  # samples of a pixel in each direction
+_STRIP = 64  # columns of the hill drawn at a time; all at once would take gigabytes
+# Gymnasium's lines run through the middles of pixels, half a unit from their coordinates, and its
+# shapes include the pixels of their corners, half a unit beyond.
 _HALF = 0.5
-_HILL_LINE, _POLE = 2.5, 2.0  # widths
-_BANDS = 5  # of the sky
+_HILL_LINE, _POLE = 2.5, 2.0  # widths in units
+_BANDS = 5  # bands of the sky
 _FLAG_HEIGHT, _CLOTH = 50, ((0, _HALF), (0, -10 - _HALF), (25 + 2 * _HALF, -5))
 
 Color = tuple[int, int, int]
 
 
 class Palette(NamedTuple):
-    """Colors of the scene's parts, each (red, green, blue), 0 to 255."""
+    """The colors of the scene's parts, each (red, green, blue), 0 to 255."""
 
     ink: Color  # text
-    paper: Color  # under text; the ground too
-    sky: Color  # at its deepest
-    line: Color  # the hill's, and the flag's pole
+    paper: Color  # below text, and the ground
+    sky: Color  # at the horizon
+    line: Color  # the hill and the flag's pole
     body: Color
     window: Color
     tyre: Color
     hub: Color
-    cloth: Color  # the flag's
+    cloth: Color  # the flag
 
 
 PALETTES = {
@@ -82,103 +82,103 @@ PALETTES = {
     ),
 }
 
-Shape = tuple[np.ndarray, Color]  # a polygon, (points, 2) float64, and what it is filled with
+Shape = tuple[np.ndarray, Color]  # a polygon, (points, 2) float64, and its color
 
 
 @dataclass(frozen=True)
 class VectorStyle:
-    """Pictures of `env` in `size`, (width, height)."""
+    """Images of the environment `env` of `size`, (width, height)."""
 
     env: str
     size: tuple[int, int]
     palette: Palette
 
-    float32_states: ClassVar[bool] = False  # no picture here hangs on a float32's rounding
+    float32_states: ClassVar[bool] = False  # a float32's rounding moves no image here
 
     @cached_property
     def clear_rows(self) -> tuple[int, int]:
-        """Rows at the top and at the bottom that neither the car nor the hill touches."""
-        outlines = [self._placed(points) for x in range(WIDTH) for points, _ in self._car(x)]
+        """The number of rows at the top and at the bottom that neither car nor hill reaches."""
+        outlines = [self._to_pixels(points) for x in range(WIDTH) for points, _ in self._car(x)]
         valley = [(0, height(-math.pi / 6) * SCALE + _HALF - _HILL_LINE / 2)]
-        rows = np.concatenate([*outlines, self._placed(np.array(valley))])[:, 1]
-        # A pixel more: positions between those looked at, and the samples at a polygon's edge.
+        rows = np.concatenate([*outlines, self._to_pixels(np.array(valley))])[:, 1]
+        # One more pixel for positions in between, and for samples at a polygon's edge.
         return int(rows.min()) - 1, self.size[1] - math.ceil(rows.max()) - 1
 
     def keys(self, positions: np.ndarray) -> np.ndarray:
-        """Return the pictures' keys, (n, 1) int64, of `positions`, (n,) float."""
+        """Return the keys, (n, 1) int64, of images at `positions`, (n,) float."""
         across = (np.asarray(positions, np.float64) - MIN_POSITION) * SCALE
         steps = np.clip(np.floor(across * STEPS), 0, WIDTH * STEPS - 1)
         return steps.astype(np.int64)[:, None]
 
     def all_keys(self) -> np.ndarray:
-        """Return every key, (pictures, 1) int64, sorted."""
+        """Return every key, (images, 1) int64, sorted."""
         return np.arange(WIDTH * STEPS)[:, None]
 
     def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Boxes]:
-        """Draw the empty track and the car at each of `keys`; see GymnasiumStyle.draw."""
-        hill, flag = self._hill(), self._drawn(self._flag())
+        """Render the empty track and the car at each of `keys`; see GymnasiumStyle.draw."""
+        hill, flag = self._hill(), self._draw_shapes(self._flag())
         track = hill.copy()
         track.paste(flag[0], flag[1:], flag[0])
         return np.asarray(track), self._boxes(hill, flag, keys)
 
     def _boxes(self, hill, flag: tuple, keys: np.ndarray) -> Boxes:
         for (key,) in keys.tolist():
-            # The middle of the key's quarter: at most an eighth from the car, and never beyond
-            # the border of the whole unit, where Gymnasium's own picture changes.
-            car, left, top = self._drawn(self._car((key + 0.5) / STEPS))
-            picture = hill.crop((left, top, left + car.width, top + car.height))
-            picture.paste(car, (0, 0), car)
-            picture.paste(flag[0], (flag[1] - left, flag[2] - top), flag[0])
-            yield top, left, np.asarray(picture)
+            # The middle of the key's quarter unit: at most an eighth from the car, and within the
+            # whole unit, at whose border Gymnasium's image changes.
+            car, left, top = self._draw_shapes(self._car((key + 0.5) / STEPS))
+            image = hill.crop((left, top, left + car.width, top + car.height))
+            image.paste(car, (0, 0), car)
+            image.paste(flag[0], (flag[1] - left, flag[2] - top), flag[0])
+            yield top, left, np.asarray(image)
 
     @property
     def _scale(self) -> float:
         """Pixels per unit."""
         return min(self.size[0] / WIDTH, self.size[1] / HEIGHT)
 
-    def _placed(self, points: np.ndarray) -> np.ndarray:
-        """Return points of the scene, (n, 2), as points of the picture, y downwards."""
+    def _to_pixels(self, points: np.ndarray) -> np.ndarray:
+        """Convert points of the scene, (n, 2), to pixels of the image, y downwards."""
         middle = np.array([WIDTH, HEIGHT]) / 2
         return (points - middle) * (self._scale, -self._scale) + np.array(self.size) / 2
 
-    def _drawn(self, shapes: list[Shape], columns: tuple[int, int] | None = None) -> tuple:
-        """Return shapes of the scene as an image, clear around them, and its left and top."""
+    def _draw_shapes(self, shapes: list[Shape], columns: tuple[int, int] | None = None) -> tuple:
+        """Return shapes of the scene as a transparent image, its left and its top."""
         from PIL import Image, ImageDraw
 
-        placed = [self._placed(points) for points, _ in shapes]
-        points = np.concatenate(placed)
+        pixels = [self._to_pixels(points) for points, _ in shapes]
+        points = np.concatenate(pixels)
         low = np.maximum(np.floor(points.min(axis=0)).astype(int) - 1, 0)
         high = np.minimum(np.ceil(points.max(axis=0)).astype(int) + 1, self.size)
         (left, top), (right, bottom) = low.tolist(), high.tolist()
         left, right = columns or (left, right)
         large = Image.new("RGBA", ((right - left) * _SAMPLES, (bottom - top) * _SAMPLES))
         pen = ImageDraw.Draw(large)
-        for points, (_, color) in zip(placed, shapes, strict=True):
+        for points, (_, color) in zip(pixels, shapes, strict=True):
             samples = np.floor((points - (left, top)) * _SAMPLES)
             pen.polygon(samples.astype(int).ravel().tolist(), fill=color)
         return large.reduce(_SAMPLES), left, top
 
     def _hill(self):
-        """Return the sky, the ground and the hill's line between them as an image."""
+        """Return an image of the sky, the ground and the hill's line."""
         from PIL import Image
 
-        width, tall = self.size
-        picture = Image.fromarray(np.broadcast_to(self._sky()[:, None], (tall, width, 3)).copy())
-        # Wider than the picture, whose borders would show the line's ends else.
+        width, rows = self.size
+        image = Image.fromarray(np.broadcast_to(self._sky()[:, None], (rows, width, 3)).copy())
+        # Wider than the image, so that the ends of the line stay out of it.
         half = width / self._scale / 2 + _HILL_LINE
         ground = self._ground(WIDTH / 2 - half, WIDTH / 2 + half)
         for left in range(0, width, _STRIP):
-            strip, *place = self._drawn(ground, (left, min(left + _STRIP, width)))
-            picture.paste(strip, tuple(place), strip)
-        return picture
+            strip, *place = self._draw_shapes(ground, (left, min(left + _STRIP, width)))
+            image.paste(strip, tuple(place), strip)
+        return image
 
     def _sky(self) -> np.ndarray:
-        """Return each row's color, (H, 3) uint8: paper where text may stand, deeper below.
+        """Return the color of each row, (H, 3) uint8: paper behind the text, darker bands below.
 
-        In flat bands: of a gradient an encoder would leave bands of its own, in wrong colors.
+        Bands are flat, because an encoder would turn a gradient into bands of wrong colors.
         """
-        (top, bottom), tall = self.clear_rows, self.size[1]
-        depth = np.clip((np.arange(tall)[:, None] + 1 - top) / (tall - top - bottom), 0, 1)
+        (top, bottom), rows = self.clear_rows, self.size[1]
+        depth = np.clip((np.arange(rows)[:, None] + 1 - top) / (rows - top - bottom), 0, 1)
         depth = np.ceil(depth * _BANDS) / _BANDS
         paper, sky = np.array(self.palette.paper), np.array(self.palette.sky)
         return np.round(paper + (sky - paper) * depth).astype(np.uint8)
@@ -204,9 +204,9 @@ class VectorStyle:
         return [(cloth, self.palette.cloth), (pole, self.palette.line)]
 
     def _car(self, x: float) -> list[Shape]:
-        """Return the car's shapes where its foot stands at `x`, a unit of the scene."""
+        """Return the shapes of the car with its foot at `x`, in units of the scene."""
         position, colors = MIN_POSITION + x / SCALE, self.palette
-        tilt = math.cos(3 * position)  # Gymnasium takes the cosine itself for the angle
+        tilt = math.cos(3 * position)  # Gymnasium uses the cosine itself as the angle
         turn = np.array([[math.cos(tilt), math.sin(tilt)], [-math.sin(tilt), math.cos(tilt)]])
         foot = (x, height(position) * SCALE + CLEARANCE)
         body = _rounded(-20 - _HALF, -_HALF, 20 + _HALF, 20 + _HALF, 5)
@@ -221,7 +221,7 @@ class VectorStyle:
 
 
 def _disc(x: float, y: float, radius: float) -> np.ndarray:
-    """Return a disc's outline, (64, 2): at a radius of 50 pixels, true to a sixteenth of one."""
+    """Return the outline of a disc, (64, 2), exact to 1/16 pixel at a radius of 50 pixels."""
     angle = np.linspace(0, 2 * math.pi, 64, endpoint=False)
     return np.stack([x + radius * np.cos(angle), y + radius * np.sin(angle)], axis=1)
 
@@ -232,6 +232,6 @@ def _rounded(left: float, bottom: float, right: float, top: float, radius: float
     middle, points = np.array([left + right, bottom + top]) / 2, []
     for number, corner in enumerate(np.array(corners)):
         angle = np.linspace(number, number + 1, 17) * math.pi / 2
-        centre = corner + np.sign(middle - corner) * radius
-        points.append(centre + radius * np.stack([np.cos(angle), np.sin(angle)], axis=1))
+        center = corner + np.sign(middle - corner) * radius
+        points.append(center + radius * np.stack([np.cos(angle), np.sin(angle)], axis=1))
     return np.concatenate(points)

@@ -82,5 +82,5 @@ def test_a_picture_that_gymnasium_draws_otherwise_is_no_film(tmp_path, monkeypat
         return [*points, (10, 10), (12, 12)]
 
     monkeypatch.setitem(classic_control_scene._SCENES, "CartPole-v1", (plan, paler, size))
-    with pytest.raises(GoalreelError, match="step 0: Gymnasium draws another picture when it play"):
+    with pytest.raises(GoalreelError, match="step 0: Gymnasium renders a different frame"):
         film(tmp_path / "c.npz", make_environment({"env": "CartPole-v1"}), range(2))

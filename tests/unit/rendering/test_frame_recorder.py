@@ -141,7 +141,7 @@ def test_a_long_episode_is_compared_in_its_first_steps(tmp_path, monkeypatch):
     monkeypatch.setattr(frame_recorder, "_CHECKED_STEPS", 8)
     for reaches in (range(9), range(1)):
         (tmp_path / "f.npz").unlink(missing_ok=True)
-        with pytest.raises(GoalreelError, match=r"of seed \d+, step 8: Gymnasium draws another"):
+        with pytest.raises(GoalreelError, match=r"seed \d+, step 8: Gymnasium renders a diff"):
             filmed(tmp_path, "Moody", reaches)
         assert list(tmp_path.iterdir()) == []
 

@@ -57,7 +57,7 @@ def test_replay_check_reports_the_step_of_a_difference(filmed):
         write_trajectories(trajectories, replace(made, **{name: changed}))
         path, fault = difference(trajectories, frames)
         place = f"seed {made.episodes.seed[row // 6]}, step {row % 6 + (what == 'reward')}: "
-        assert path == trajectories and f"{place}Gymnasium gives the {what}" in fault
+        assert path == trajectories and f"{place}Gymnasium gives a different {what}" in fault
 
 
 def test_verify_replays_every_shard_and_removes_differing_ones(project):

@@ -22,8 +22,8 @@ from goalreel.rendering.layers import NOTHING, Layer, Patches, join
 from goalreel.rendering.text import Canvas
 from goalreel.simulation.trajectories import Trajectories
 
-# In a frame of 600x400: the caption's first row, font size and width, which ends before the flag,
-# the rows from the HUD's top to the border, clear of the hill, and the HUD's font size.
+# In a frame of 600x400: the caption's first row, font size and width, which ends before the flag.
+# Then the rows from the HUD's top to the border, clear of the hill, and the HUD's font size.
 _TOP, _SIZE, _ROOM, _HUD_TOP, _HUD_SIZE = 7, 18, 520, 26, 15
 _STEP, _RETURN, _VELOCITY, _BAR = 12, 100, 232, 300  # the HUD's columns in such a frame
 _BAR_WIDTH, _BAR_HEIGHT = 120, 11

@@ -42,7 +42,7 @@ def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
     assert "<strong>Not reproducible</strong>" in (results / "report/index.html").read_text()
     assert "ok, not reproducible" in project.run("verify", config=config)
     said = project.fail("clips", config=config | {"clips": "{episode_trigger: failed}"})
-    assert "an attempt was not filmed, and check=false plays none again" in said
+    assert "An attempt was not filmed, and check=false forbids" in said
     project.run("clips", config=config | {"clips": "{episode_trigger: {best: 1, by: steps}}"})
     replay = [sys.executable, REPOSITORY / "scripts" / "replay.py", "0", "--results", results]
     told = subprocess.run(replay, cwd=project.folder, capture_output=True, text=True)

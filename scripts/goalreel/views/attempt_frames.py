@@ -1,6 +1,7 @@
-"""The frames of any attempt of a run, whether it was filmed or not, with the overlay.
+"""The frames of any attempt of a run, with the overlay.
 
-A filmed attempt's frames are in its shard's cache; another is simulated again from its seed.
+`RunAttempts.frames_of` yields them shard by shard. A filmed attempt's frames are in the shard's
+frame cache. Other attempts are simulated again from their seeds.
 """
 
 import contextlib
@@ -33,33 +34,33 @@ from goalreel.simulation.trajectories import (
 
 @dataclass(frozen=True)
 class AttemptFrames:
-    """The frames of an attempt."""
+    """The frames of one attempt."""
 
-    episode: int  # its number among all attempts
+    episode: int  # its index among all attempts
     row: Mapping[str, object]  # its columns in the table of attempts
-    shown: Yuv420p  # its frames and others
-    frames: range  # which are its own; the first shows the reset state
+    yuv: Yuv420p  # the frames of its shard
+    frames: range  # its frames in `yuv`, from the reset state on
 
 
 @dataclass(frozen=True)
 class RunAttempts:
     """All attempts of a run."""
 
-    trajectories: Sequence[Path]  # the files of its shards
-    caches: Sequence[Path]  # the frame caches of its shards
-    atlas: Path | None  # for an environment that has one
-    learned: Path | None  # the file of a policy that was trained
+    trajectories: Sequence[Path]  # of its shards
+    caches: Sequence[Path]  # frame caches of its shards
+    atlas: Path | None  # None for an environment without one
+    learned: Path | None  # the file of a trained policy
     config: Mapping  # env, overlay.caption, overlay.hud, render, unit
 
     @cached_property
     def rows(self) -> Attempts:
-        """The rows of all attempts, by reach and attempt."""
+        """The table of all attempts, by reach and attempt."""
         return concatenate(read_summary(path).attempts for path in self.trajectories)
 
     def frames_of(self, episodes: Collection[int]) -> Iterator[list[AttemptFrames]]:
-        """Yield the frames of attempts, shard after shard, so that one shard is in memory.
+        """Yield the frames of attempts, a list for each shard, with one shard in memory.
 
-        episodes: their numbers among all attempts.
+        episodes: their indices among all attempts.
         """
         first, size = 0, (0, 0) if self.atlas else max_frame_size(self.caches)
         for trajectories_path, cache_path in zip(self.trajectories, self.caches, strict=True):
@@ -68,43 +69,43 @@ class RunAttempts:
             numbers = {p: n for n, p in enumerate(pairs, first) if n in episodes}
             first += len(pairs)
             if numbers.keys() & filmed:
-                yield self._shown(shard, open_cache(cache_path, size), numbers)
+                yield self._to_attempt_frames(shard, open_cache(cache_path, size), numbers)
             if numbers.keys() - filmed:
                 missing = [pair in numbers and pair not in filmed for pair in pairs]
-                with self._again(shard, np.array(missing), size) as played:
-                    yield self._shown(*played, numbers)
+                with self._replay(shard, np.array(missing), size) as played:
+                    yield self._to_attempt_frames(*played, numbers)
 
-    def _shown(
+    def _to_attempt_frames(
         self, played: Trajectories, cache: FrameCache, numbers: Mapping[tuple[int, int], int]
     ) -> list[AttemptFrames]:
-        """Return the frames of those that have a number, by reach and attempt."""
+        """Return the frames of the attempts in `numbers`, by (reach, attempt)."""
         env, hud = self.config["env"], self.config["overlay.hud"]
         texts = captions(self.config["overlay.caption"], played, env, self.config["unit"])
         scale, rows = self.config["render"]["scale"], played.episodes
-        shown = Yuv420p(add_overlay(cache, played, env, texts, hud, 0, scale))
+        yuv = Yuv420p(add_overlay(cache, played, env, texts, hud, 0, scale))
         return [
-            AttemptFrames(numbers[pair], rows.row(place), shown, cache.episode(place))
+            AttemptFrames(numbers[pair], rows.row(place), yuv, cache.episode(place))
             for place, pair in enumerate(rows.pairs())
             if pair in numbers
         ]
 
-    def _again(
+    def _replay(
         self, shard: Trajectories, missing: np.ndarray, size: tuple[int, int]
     ) -> contextlib.AbstractContextManager[tuple[Trajectories, FrameCache]]:
-        """Return attempts that were not filmed, simulated and drawn as the film's were."""
+        """Return attempts that were not filmed, simulated and rendered like the film's."""
         if not shard.spec.reproducible:
             raise GoalreelError(
-                "clips: an attempt was not filmed, and check=false plays none again. "
+                "clips: An attempt was not filmed, and check=false forbids to play it again. "
                 "Film all attempts: --config 'film={show_failures: true}'"
             )
         scene, attempts = open_scene(shard.spec.config, self.learned), shard.attempts.take(missing)
-        again = partial(simulate_attempts, attempts, scene.env, scene.policy, shard.spec)
+        play = partial(simulate_attempts, attempts, scene.env, scene.policy, shard.spec)
         atlas = read_atlas(self.atlas) if self.atlas else None
-        return drawn(again, scene, self.config["render"], atlas, NO_SPEC, size)
+        return play_and_render(play, scene, self.config["render"], atlas, NO_SPEC, size)
 
 
 @contextlib.contextmanager
-def drawn(
+def play_and_render(
     play: Callable[[EpisodeRecorder | None], Trajectories],
     scene: Scene,
     render: Mapping,
@@ -112,15 +113,15 @@ def drawn(
     spec: Spec,
     size: tuple[int, int] = (0, 0),
 ) -> Iterator[tuple[Trajectories, FrameCache]]:
-    """Yield what is played, and its frames, which are in a temporary file where there is no atlas.
+    """Yield trajectories and their frames, which are in a temporary file if there is no atlas.
 
     Args:
-        play: plays, given what films it, None for nothing.
-        scene: where it is played.
-        render: that section of the configuration.
-        atlas: the pictures, for an environment that has one.
+        play: plays them. It takes a recorder, or None.
+        scene: the environment and the policy.
+        render: the section `render` of the configuration.
+        atlas: that of the environment, if it has one.
         spec: how the frames are made.
-        size: the least H and W of drawn frames, see open_cache.
+        size: the least height and width of frames, see open_cache.
     """
     if atlas is not None:
         played = play(None)

@@ -1,7 +1,7 @@
-"""Clips: videos of single episodes and of snippets that begin at chosen steps.
+"""Clips: videos of single episodes, and of snippets that begin at chosen steps.
 
-Names and lengths are those of Gymnasium's save_video, whose episodes here are all attempts of the
-run, by reach and attempt. They have no title cards.
+`choose_clips` selects them and `write_clips` encodes them, without title cards. Names and lengths
+are those of Gymnasium's save_video. Episodes are all attempts of the run, by reach and attempt.
 """
 
 import csv
@@ -18,7 +18,7 @@ from goalreel.simulation.trajectories import Attempts
 from goalreel.views.attempt_frames import AttemptFrames, RunAttempts
 from goalreel.views.triggers import select_episodes, select_steps
 
-# Of a clip's episode, by what the run counts: episodes are numbered as clips count them.
+# The columns that identify a clip's episode, by the unit of the run.
 _SOURCE = {"reach": ("reach", "attempt", "seed"), "episode": ("seed",)}
 
 
@@ -26,16 +26,18 @@ _SOURCE = {"reach": ("reach", "attempt", "seed"), "episode": ("seed",)}
 class Clip:
     """A video to make."""
 
-    name: str  # of its file, without suffix
-    episode: int  # its number among all attempts
-    start: int  # its first frame; the episode's frame 0 shows the reset state
-    length: int | None  # its frames, at most
+    name: str  # of the file, without suffix
+    episode: int  # its index among all attempts
+    start: int  # its first frame in the episode, where 0 is the reset state
+    length: int | None  # the most frames, None for all
 
 
 def choose_clips(clips: Mapping, attempts: Attempts) -> list[Clip]:
-    """Return what the options select of the attempts of a run.
+    """Return the clips that the options select.
 
-    clips: episode_trigger, step_trigger, video_length and name_prefix.
+    Args:
+        clips: episode_trigger, step_trigger, video_length and name_prefix.
+        attempts: all attempts of the run.
     """
     prefix, length = clips["name_prefix"], clips["video_length"]
     episodes = select_episodes(clips["episode_trigger"], attempts)
@@ -43,7 +45,7 @@ def choose_clips(clips: Mapping, attempts: Attempts) -> list[Clip]:
     ends = np.cumsum(attempts.steps)
     for step in select_steps(clips["step_trigger"], int(ends[-1])).tolist():
         episode = int(np.searchsorted(ends, step, "right"))
-        # The frame after the step; the reset's frame belongs to no step.
+        # The frame after the step, since the first frame is that of the reset.
         start = step - int(ends[episode] - attempts.steps[episode]) + 1
         chosen.append(Clip(f"{prefix}-step-{step}", episode, start, length))
     return chosen
@@ -52,14 +54,14 @@ def choose_clips(clips: Mapping, attempts: Attempts) -> list[Clip]:
 def write_clips(
     folder: Path, chosen: Sequence[Clip], attempts: RunAttempts, spec: Spec, threads: int
 ) -> None:
-    """Write the clips and clips.csv, a row for each, into a folder.
+    """Write the clips to a folder, and clips.csv with a row for each.
 
     Args:
-        folder: an existing one.
+        folder: the existing folder.
         chosen: the clips.
-        attempts: those of the run.
-        spec: with film.fps and view_encoder; each clip keeps it, with its place in the run.
-        threads: videos that are encoded at the same time, which changes none of them.
+        attempts: all attempts of the run.
+        spec: with film.fps and view_encoder. Each clip stores it, with its place in the run.
+        threads: the number of videos encoded at the same time. It changes no video.
     """
     fps, encoder = spec.config["film.fps"], spec.config["view_encoder"]
     names, by_episode = _SOURCE[spec.config["unit"]], dict[int, list[Clip]]()
@@ -72,7 +74,7 @@ def write_clips(
             source = {name: attempt.row[name] for name in names}
             comment = spec.extended(clip={**source, "start": clip.start}).text
             path, frames = folder / f"{clip.name}.mp4", attempt.frames[clip.start :][: clip.length]
-            size, planes = attempt.shown.size, attempt.shown.frames(frames)
+            size, planes = attempt.yuv.size, attempt.yuv.frames(frames)
             written = encode_video(path, planes, size, fps, encoder, comment)
             return path.name, clip.episode, *source.values(), clip.start, written
 

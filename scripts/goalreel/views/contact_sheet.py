@@ -1,4 +1,4 @@
-"""The contact sheet: the first, the middle and the last frame of episodes, a row for each."""
+"""The contact sheet: the first, the middle and the last frame of episodes, one row for each."""
 
 from collections.abc import Sequence
 
@@ -11,19 +11,19 @@ from goalreel.rendering.captions import default_captions
 from goalreel.rendering.text import Color, draw_text
 from goalreel.views.filmed_episodes import FilmedEpisode, FilmedEpisodes
 
-_MAX_WIDTH, _MAX_HEIGHT = 320, 480  # of a thumbnail; in these small frames are enlarged whole
-_MIN_COLUMN = 120  # of a column, for what is written below
-_SIZE = 15  # of the captions, in pixels
+_MAX_WIDTH, _MAX_HEIGHT = 320, 480  # of a thumbnail; small frames are enlarged to fit
+_MIN_COLUMN = 120  # of a column, for the text below a thumbnail
+_SIZE = 15  # font size of captions, in pixels
 _MARGIN = 24
 _GAP = 12  # between thumbnails
 _PAPER: Color = (255, 255, 255)
 _INK: Color = (33, 37, 43)
-_GREY: Color = (98, 105, 115)
+_GRAY: Color = (98, 105, 115)
 _LINE: Color = (201, 206, 214)  # around a thumbnail
 
 
 def draw_sheet(filmed: FilmedEpisodes, chosen: Sequence[int]) -> np.ndarray:
-    """Return a contact sheet of the chosen episodes, in this order, (h, w, 3) uint8.
+    """Return a contact sheet of the chosen episodes in this order, (h, w, 3) uint8.
 
     Raises GoalreelError if a caption does not fit.
     """
@@ -33,7 +33,7 @@ def draw_sheet(filmed: FilmedEpisodes, chosen: Sequence[int]) -> np.ndarray:
 
 
 def _draw_row(episode: FilmedEpisode, template: str) -> np.ndarray:
-    """Return an episode's caption and thumbnails, with their steps, above a margin."""
+    """Return the caption and the thumbnails of an episode, with their steps and a margin below."""
     last = len(episode.frames) - 1
     steps = 0, last // 2, last
     frames = [thumbnail(episode.cache[episode.frames[step]]) for step in steps]
@@ -41,7 +41,7 @@ def _draw_row(episode: FilmedEpisode, template: str) -> np.ndarray:
     column = max(width, _MIN_COLUMN)
     across = len(steps) * (column + _GAP) - _GAP
     caption = draw_text(episode.caption(template), _SIZE, _INK, _PAPER, across)
-    labels = [draw_text(f"step {n:,}", _SIZE * 0.8, _GREY, _PAPER, column) for n in steps]
+    labels = [draw_text(f"step {n:,}", _SIZE * 0.8, _GRAY, _PAPER, column) for n in steps]
     top = len(caption) + _GAP // 2
     bottom = top + height
     shape = bottom + _GAP // 2 + len(labels[0]) + _MARGIN, across + 2 * _MARGIN, 3
@@ -55,7 +55,7 @@ def _draw_row(episode: FilmedEpisode, template: str) -> np.ndarray:
 
 
 def thumbnail(frame: np.ndarray) -> np.ndarray:
-    """Return a frame, (H, W, 3) uint8, at the sheet's width, or a smaller one several times."""
+    """Return a frame, (H, W, 3) uint8, reduced to the sheet's width or enlarged by an integer."""
     height, width = frame.shape[:2]
     if width <= _MAX_WIDTH:
         return enlarge_pixels(frame, max(min(_MAX_WIDTH // width, _MAX_HEIGHT // height), 1))

@@ -1,4 +1,7 @@
-"""The filmed episodes of a run, as views take them: their rows and their frames, in film order."""
+"""The filmed episodes of a run, for views: their rows, captions and frames, in film order.
+
+`read_filmed` returns them as FilmedEpisodes, which opens one shard at a time.
+"""
 
 import bisect
 import itertools
@@ -19,29 +22,26 @@ from goalreel.simulation.trajectories import Attempts, Summary, concatenate, rea
 
 @dataclass(frozen=True)
 class FilmedEpisode:
-    """A filmed episode."""
+    """One filmed episode."""
 
     row: dict[str, object]  # its columns in the tables
     caption: Callable[[str], str]  # fills in a template
     cache: FrameCache  # its shard's frames
-    frames: range  # which of them are its own; the first shows the reset state
+    frames: range  # its frames in `cache`, from the reset state on
 
 
 @dataclass(frozen=True)
 class FilmedEpisodes:
-    """All filmed episodes of a run; their frames stay in their files until a shard is opened.
-
-    Episodes are numbered in film order.
-    """
+    """All filmed episodes of a run, numbered in film order. Frames are read on demand."""
 
     env: str
-    unit: str  # what the run counts: "reach" or "episode"
+    unit: str  # "reach" or "episode"
     frames: Sequence[Path]  # the shards' frame caches
     summaries: list[Summary]  # of the shards' trajectory files
 
     @cached_property
     def rows(self) -> Attempts:
-        """The rows of all episodes."""
+        """The table of all episodes."""
         return concatenate(summary.episodes for summary in self.summaries)
 
     def __len__(self) -> int:
@@ -50,14 +50,14 @@ class FilmedEpisodes:
 
     @cached_property
     def _size(self) -> tuple[int, int]:
-        """The least size of drawn frames: that of the max_frame_size shard."""
+        """The least height and width of frames, which is that of the largest shard."""
         return (0, 0) if describe(self.env).has_atlas else max_frame_size(self.frames)
 
     def episodes(self, numbers: Iterable[int] | None = None) -> Iterator[FilmedEpisode]:
-        """Yield episodes, all of them or those chosen; a shard is opened when one of it comes.
+        """Yield the episodes with the given numbers, None for all. Shards are opened on demand.
 
         Raises:
-            GoalreelError: if a frame cache shows other trajectories than those of its shard.
+            GoalreelError: a frame cache does not show the trajectories of its shard.
         """
         counts = [len(summary.episodes.steps) for summary in self.summaries]
         ends = list(itertools.accumulate(counts))
@@ -74,29 +74,32 @@ class FilmedEpisodes:
     def movies(
         self, frames_of: Callable[[FrameCache], Yuv420p], numbers: Iterable[int] | None = None
     ) -> Iterator[tuple[FilmedEpisode, Iterator[np.ndarray]]]:
-        """Yield episodes, as `episodes` does, and their frames; frames_of: shows a shard's."""
+        """Yield the episodes and an iterator of the frames of each.
+
+        frames_of: converts the frame cache of a shard.
+        """
         cache = None
         for episode in self.episodes(numbers):
             if cache is not episode.cache:
                 cache = episode.cache
-                shown = frames_of(cache)
-            yield episode, shown.frames(episode.frames)
+                yuv = frames_of(cache)
+            yield episode, yuv.frames(episode.frames)
 
     def _open(self, shard: int) -> FrameCache:
         path, summary = self.frames[shard], self.summaries[shard]
         cache = open_cache(path, self._size)
         if cache.source != summary.digest:
             raise GoalreelError(
-                f"{path}: does not show the trajectories of its shard; delete it and run snakemake "
-                f"again"
+                f"{path}: It does not show the trajectories of its shard. Delete it, and the next "
+                f"run makes it again."
             )
         return cache
 
     def ranking(self) -> list[int]:
-        """Return the episodes from the least to the greatest return.
+        """Return the numbers of episodes from the least to the greatest return.
 
-        Of reaches, those that reached, or all if none did, from the shortest to the longest. Equal
-        ones are in film order.
+        With reaches, they are the successful ones (all if none succeeded) from the shortest to the
+        longest. Ties are in film order.
         """
         rows = self.rows
         counted = rows.reached if rows.reached.any() else np.ones_like(rows.reached)
@@ -104,7 +107,7 @@ class FilmedEpisodes:
         return order[counted[order]].tolist()
 
     def median(self) -> FilmedEpisode:
-        """Return the median by the order of `ranking`; of two, the first."""
+        """Return the middle episode of `ranking`, the first of two."""
         ordered = self.ranking()
         return next(self.episodes([ordered[(len(ordered) - 1) // 2]]))
 
@@ -112,9 +115,15 @@ class FilmedEpisodes:
 def read_filmed(
     trajectories: Sequence[Path], frames: Sequence[Path], env: str, unit: str
 ) -> FilmedEpisodes:
-    """Return the filmed episodes of a run, from the files of all shards in film order.
+    """Return the filmed episodes of a run.
+
+    Args:
+        trajectories: the trajectory files of all shards, in film order.
+        frames: their frame caches.
+        env: the environment's id.
+        unit: "reach" or "episode".
 
     Raises:
-        GoalreelError: if a trajectory file cannot be used.
+        GoalreelError: a trajectory file is unusable.
     """
     return FilmedEpisodes(env, unit, frames, [read_summary(path) for path in trajectories])

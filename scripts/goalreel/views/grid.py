@@ -1,6 +1,7 @@
-"""The grid: episodes that play side by side, page after page, as one video.
+"""The grid: all filmed episodes, playing next to each other on the pages of one video.
 
-All filmed episodes are shown, in film order, along the rows of a page and then page after page.
+`choose_layout` chooses the rows and columns, and `film_grid` makes the video. Episodes are in film
+order, along the rows of a page and then page after page.
 """
 
 import contextlib
@@ -22,29 +23,29 @@ from goalreel.views.grid_page import PAPER, band, band_rows, page_frames
 from goalreel.views.scaled_frames import ScaledFrames
 
 _GUTTER = 2  # pixels between cells: even, as chroma samples cover 2x2 pixels
-_MAX_WIDTH, _MAX_HEIGHT = 1920, 1080  # of the whole picture
-_MIN_WIDTH, _MIN_HEIGHT = 64, 16  # of a cell's picture; x264 takes none below 16
-_MAX_ROWS = 20  # and columns, as in the options' models
-_MIN_CELLS, _MAX_CELLS = 8, 12  # of a page where neither side is given; a few take one page
+_MAX_WIDTH, _MAX_HEIGHT = 1920, 1080  # of the video
+_MIN_WIDTH, _MIN_HEIGHT = 64, 16  # of a cell; x264 needs 16 rows
+_MAX_ROWS = 20  # and columns, as in configuration/options.py
+_MIN_CELLS, _MAX_CELLS = 8, 12  # of a page if neither rows nor columns are given
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the cells of a grid lie."""
+    """The size and place of the cells of a page."""
 
     rows: int
     columns: int
-    cell: tuple[int, int]  # width and height of each picture, even
-    band: int = 0  # rows above each picture, for its caption, even
+    cell: tuple[int, int]  # width and height of a cell's frame, even
+    band: int = 0  # rows above each frame for its caption, even
 
     @property
     def size(self) -> tuple[int, int]:
-        """The page's width and height."""
+        """The width and height of the page."""
         bottom, right = self.corner(self.rows * self.columns - 1)
         return right + self.cell[0], bottom + self.cell[1]
 
     def corner(self, number: int) -> tuple[int, int]:
-        """Return the top and left of a cell's picture; cells are counted along the rows."""
+        """Return the top and left of a cell's frame. Cells are numbered along the rows."""
         row, column = divmod(number, self.columns)
         pitch = self.band + self.cell[1] + _GUTTER
         return row * pitch + self.band, column * (self.cell[0] + _GUTTER)
@@ -53,11 +54,11 @@ class Layout:
 def choose_layout(
     episodes: int, rows: int | None, columns: int | None, frame: tuple[int, int], captions: bool
 ) -> Layout:
-    """Return the grid of a number of episodes; rows, columns, frame, captions: see `layout`.
+    """Return the layout for a number of episodes.
 
-    Where neither side is given, it is that of large pictures on few pages, and only the last page
-    has empty rows. The other side than the one given is as long as makes the pictures no smaller.
-    Raises GoalreelError if the cells would be too small.
+    If neither rows nor columns are given, it balances large frames against few pages, and only the
+    last page has empty rows. If one is given, the other is the largest that shrinks no frame. For
+    `frame` and `captions` see `layout`. Raises GoalreelError if the cells would be too small.
     """
     free = not (rows or columns)
     few = episodes if episodes <= _MAX_CELLS else _MIN_CELLS
@@ -71,55 +72,60 @@ def choose_layout(
     if not found:
         return layout(rows or 1, columns or 1, frame, captions)
 
-    def worth(shape: Layout) -> tuple:
+    def score(shape: Layout) -> tuple:
         area, count, (width, height) = math.prod(shape.cell), shape.rows * shape.columns, shape.size
         if not free:
             return area, count
         pages = -(-episodes // count)
-        # How far the page is from the video's shape, and how much of the pages is empty.
+        # The page's distance from the video's aspect ratio, and the share of used cells.
         wide = abs(math.log(width / height * _MAX_HEIGHT / _MAX_WIDTH))
         return area / pages, episodes / (pages * count) - wide
 
-    return max(found, key=worth)
+    return max(found, key=score)
 
 
 def layout(rows: int, columns: int, frame: tuple[int, int], captions: bool) -> Layout:
-    """Return the grid whose pictures are as large as fit, but no larger than in films.
+    """Return the layout whose frames are as large as fit, but no larger than in the film.
 
-    frame: the frames' width and height. captions: whether there is a band for one above each
-    picture. Raises GoalreelError if the pictures would be too small.
+    Args:
+        rows: of a page.
+        columns: of a page.
+        frame: width and height of the frames.
+        captions: whether there is a band for a caption above each frame.
+
+    Raises:
+        GoalreelError: the cells would be too small.
     """
     wide = (_MAX_WIDTH + _GUTTER) // columns - _GUTTER
     band = band_rows(wide) if captions else 0
     room = wide, (_MAX_HEIGHT + _GUTTER) // rows - _GUTTER - band
     times = min(room[0] // frame[0], room[1] // frame[1], fitting_scale(frame[::-1]))
-    # A whole multiple, or else a part.
+    # An integer factor if frames fit, else a fraction.
     scales = [(times, 1)] if times else [(room[0], frame[0]), (room[1], frame[1])]
     over, under = min(scales, key=lambda scale: scale[0] / scale[1])
     width, height = (side * over // under & ~1 for side in frame)
     if width < _MIN_WIDTH or height < _MIN_HEIGHT:
         raise GoalreelError(
-            f"a grid of {rows} rows and {columns} columns has cells of {width}x{height} pixels for "
-            f"frames of {frame[0]}x{frame[1]}; allowed: {_MIN_WIDTH}x{_MIN_HEIGHT} and more; "
-            f"choose fewer rows or columns"
+            f"grid: {rows} rows and {columns} columns shrink frames of {frame[0]}x{frame[1]} to "
+            f"{width}x{height}, below {_MIN_WIDTH}x{_MIN_HEIGHT}. Choose fewer rows or columns."
         )
     return Layout(rows, columns, (width, height), band)
 
 
 def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tuple[int, int]:
-    """Film all episodes as a grid; every page starts with a keyframe.
+    """Film all episodes as a grid whose pages start with a keyframe.
 
     Args:
         filmed: the episodes.
         path: the MP4 file.
-        spec: with grid (rows, columns, and caption, a template as in captions), film.fps and
-            view_encoder; the file keeps it.
+        spec: with grid (rows, columns and caption, a template), film.fps and view_encoder. The file
+            stores it.
 
     Returns:
-        The numbers of frames and of pages.
+        The number of frames and the number of pages.
 
     Raises:
-        GoalreelError: if the grid's cells would be too small or a frame cache cannot be used.
+        GoalreelError: the cells would be too small, or a frame cache is unusable.
     """
     grid, fps, encoder = (spec.config[key] for key in ("grid", "film.fps", "view_encoder"))
     frames = filmed.rows.steps + 1
@@ -144,7 +150,7 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
 def _page(
     episodes: Iterable[tuple[FilmedEpisode, Iterator]], shape: Layout, template: str, length: int
 ) -> Iterator[np.ndarray]:
-    """Yield a page's frames, with a caption above each episode, none of the empty template."""
+    """Yield the frames of a page, with a caption above each episode unless `template` is empty."""
     page = np.full((shape.size[1], shape.size[0], 3), PAPER, np.uint8)
     movies, corners = [], []
     for number, (episode, movie) in enumerate(episodes):

@@ -1,4 +1,4 @@
-"""A page of a video: movies that play side by side, captions above them."""
+"""A page of a video: movies that play next to each other, with captions above them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ from goalreel.rendering.text import Color, draw_text
 
 PAPER: Color = (33, 37, 43)
 INK: Color = (255, 255, 255)
-_MARGIN = 12  # pixels of a band, on both sides together, that are left free
+_MARGIN = 12  # empty pixels of a band, on both sides together
 
 
 def page_frames(
@@ -19,39 +19,36 @@ def page_frames(
     corners: Sequence[tuple[int, int]],
     length: int,
 ) -> Iterator[np.ndarray]:
-    """Yield a page's frames in yuv420p, in one buffer: use it before the next.
+    """Yield the frames of a page in yuv420p. They share one buffer: use each before the next.
 
     Args:
-        page: what is around the movies, (H, W, 3) uint8.
-        movies: the frames of each in yuv420p; one that is over stays at its last.
+        page: the pixels around the movies, (H, W, 3) uint8.
+        movies: the frames of each in yuv420p. A movie that ends stays at its last frame.
         corners: the top and left of each, even.
-        length: frames of the page.
+        length: the number of frames of the page.
     """
     buffer = planar(page)
     shown = planes(buffer)
     for _ in range(length):
         for movie, (top, left) in zip(movies, corners, strict=True):
-            if (picture := next(movie, None)) is not None:
-                for plane, samples, share in zip(shown, planes(picture), (1, 2, 2), strict=True):
+            if (frame := next(movie, None)) is not None:
+                for plane, samples, share in zip(shown, planes(frame), (1, 2, 2), strict=True):
                     paste(plane, samples, top // share, left // share)
         yield buffer
 
 
 def band_rows(width: int) -> int:
-    """Return the rows of a band for captions, even; width: of a cell, or of the room for it."""
+    """Return the even number of rows of a band for captions. width: of a cell."""
     return round(1.4 * _font_size(width) / 2) * 2
 
 
 def band(text: str, width: int, rows: int) -> np.ndarray:
-    """Return a caption in the middle of its band, (rows, width, 3) uint8.
-
-    Text that is too long is set smaller, then cut.
-    """
+    """Return a caption in the middle of a band, (rows, width, 3) uint8, shrunk or cut to fit."""
     pixels = np.full((rows, width, 3), PAPER, np.uint8)
     words = draw_text(text, _font_size(width), INK, PAPER, max(width - _MARGIN, 2))
     return paste(pixels, words, (rows - words.shape[0]) // 2, (width - words.shape[1]) // 2)
 
 
 def _font_size(width: int) -> int:
-    """Return the size of a caption's font for a cell of this width."""
+    """Return the font size of captions in a cell of this width."""
     return min(max(round(0.03 * width), 14), 18)

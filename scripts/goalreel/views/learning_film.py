@@ -1,7 +1,8 @@
-"""The film of learning: a learner's first attempts at each checkpoint, title cards between them.
+"""The film of learning: the first attempts of a learner at each checkpoint, between title cards.
 
-At every checkpoint the attempts start from the same resets, so that what differs is what was
-learned.
+`read_learner` reads the checkpoints, `learning_film` plays and renders the attempts, and
+`write_film` encodes them. At every checkpoint the attempts start from the same resets, so that all
+differences come from training.
 """
 
 import contextlib
@@ -32,15 +33,15 @@ from goalreel.rendering.overlay import add_overlay
 from goalreel.simulation.episodes import EpisodeRecorder, simulate_episodes
 from goalreel.simulation.reaches import assemble, to_batch
 from goalreel.simulation.trajectories import Trajectories
-from goalreel.views.attempt_frames import drawn
+from goalreel.views.attempt_frames import play_and_render
 
 
 @dataclass(frozen=True)
 class CheckpointPolicies:
-    """What a learner does at each of its checkpoints."""
+    """The policies of a learner at its checkpoints."""
 
-    checkpoint_steps: tuple[int, ...]  # of the checkpoints, in decisions of training, increasing
-    policy: Callable[[int], Policy]  # of a checkpoint, by its step
+    checkpoint_steps: tuple[int, ...]  # decisions of training at each checkpoint, increasing
+    policy: Callable[[int], Policy]  # makes the policy of a checkpoint step
     spec: Spec  # how it was trained
 
 
@@ -48,12 +49,12 @@ def read_learner(policy: Mapping, trained: Path | None) -> CheckpointPolicies:
     """Read up to five checkpoints that a trainer saved.
 
     Args:
-        policy: its name and the checkpoint that is filmed last: `best`, `last` or its step; the
-            others are spread evenly before it.
-        trained: the file, None where the policy names it.
+        policy: its name, and the checkpoint to film last: `best`, `last` or a step. The other
+            checkpoints are spaced evenly before it.
+        trained: the file of the training, None if the policy names its file.
 
     Raises:
-        GoalreelError: if the file cannot be used.
+        GoalreelError: the file is unusable.
     """
     kind = Checkpoints if policy["name"] == "dqn" else PixelCheckpoints
     saved = read_checkpoints(policy.get("file") or trained, kind)
@@ -70,13 +71,12 @@ def read_learner(policy: Mapping, trained: Path | None) -> CheckpointPolicies:
 
 @dataclass(frozen=True)
 class LearningFilm:
-    """The film's frames and what is said of them."""
+    """The frames of the film, its chapters and its table."""
 
-    cache: FrameCache  # each episode is a title card and then the attempt
-    chapters: tuple[Chapter, ...]  # one per attempt, its card included
-    # A row per attempt: checkpoint_step, attempt (from 1), seed, steps, return, how it
-    # ended, first_frame (the one that shows the reset state), frames (steps + 1), card_frames
-    # (those of the card, which end before first_frame).
+    cache: FrameCache  # of each attempt a title card, then its frames
+    chapters: tuple[Chapter, ...]  # one per attempt, with its card
+    # One row per attempt: checkpoint_step, attempt (from 1), seed, steps, return, the outcome,
+    # first_frame (of the reset state), frames (steps + 1), card_frames (before first_frame).
     table: pd.DataFrame
 
 
@@ -84,29 +84,31 @@ class LearningFilm:
 def learning_film(
     learner: CheckpointPolicies, atlas: Atlas | None, spec: Spec
 ) -> Iterator[LearningFilm]:
-    """Yield the film of `train.attempts` episodes at each checkpoint, played in the run's way.
+    """Yield the film of `train.attempts` episodes at each checkpoint.
 
-    Attempt k starts as the first attempt at reach k - 1 of a film of the same root seed does.
+    Attempt k starts like the first attempt at reach k - 1 of a film with the same root seed.
 
     Args:
-        learner: who plays.
-        atlas: the pictures, where the environment has an atlas.
-        spec: with what the stage `training_progress` has in the table of stages.
+        learner: the policies.
+        atlas: that of the environment, if it has one.
+        spec: with the options that the table of stages lists for this stage.
 
     Raises:
-        GoalreelError: if the learner or the atlas are of another environment.
+        GoalreelError: the learner or the atlas belongs to another environment.
     """
     config, scene = spec.config, open_scene(spec.config)
     env = scene.env.id
     trained_in = learner.spec.config.get("env", env)
     if trained_in != env:
-        raise GoalreelError(f"the policies are of {trained_in}, not of {env}")
+        raise GoalreelError(
+            f"env: The policy was trained in {trained_in}, not in {env}. Set env={trained_in}."
+        )
     attempts, success = config["train.attempts"], config["success"]
-    # What is said of an attempt: whether it got there, or what it was worth.
+    # An attempt's label ends with its outcome, or with its return.
     template = "{steps} steps · {outcome}" if isinstance(success, str) else "return {return:g}"
     endings = ("terminated", "truncated") if success is None else ("reached",)
-    game = partial(play, learner, scene, spec)
-    with drawn(game, scene, config["render"], atlas, spec) as (played, cache):
+    play = partial(play_attempts, learner, scene, spec)
+    with play_and_render(play, scene, config["render"], atlas, spec) as (played, cache):
         rows = [played.episodes.row(i) for i in range(len(played))]
         table = pd.DataFrame({"checkpoint_step": np.repeat(learner.checkpoint_steps, attempts)})
         table["attempt"] = played.episodes.attempt + 1
@@ -117,20 +119,20 @@ def learning_film(
             result = caption(template, row, env, config["unit"])
             labels.append(f"After {pluralize(step, 'decision')}{which} · {result}")
         cards = card_frames(config["overlay.title_card"], config["film.fps"])
-        seen = labels, config["overlay.hud"], cards, config["render"]["scale"]
-        cache = add_overlay(cache, played, env, *seen)
+        overlay = labels, config["overlay.hud"], cards, config["render"]["scale"]
+        cache = add_overlay(cache, played, env, *overlay)
         starts, lengths = cache.offsets[:-1], np.diff(cache.offsets)
         table = table.assign(first_frame=starts + cards, frames=lengths - cards, card_frames=cards)
         chapters = map(Chapter, lengths.tolist(), labels)
         yield LearningFilm(cache, tuple(chapters), table)
 
 
-def play(
+def play_attempts(
     learner: CheckpointPolicies, scene: Scene, spec: Spec, recorder: EpisodeRecorder | None = None
 ) -> Trajectories:
     """Return the first attempt at each of `train.attempts` reaches, for each checkpoint.
 
-    All are kept; a row's `reach` is the checkpoint's place, and its `attempt` the number, from 0.
+    All attempts are kept. `reach` is the index of the checkpoint, `attempt` the number from 0 on.
     """
     slots, batches = np.arange(spec.config["train.attempts"]), []
     seeds = episode_seeds(spec.config["seed"], slots, 0)
@@ -146,7 +148,7 @@ def play(
 def write_film(path: str | os.PathLike, film: LearningFilm, title: str, spec: Spec) -> None:
     """Encode the film to an MP4 file with a chapter and a keyframe for each attempt.
 
-    spec: with film.fps and view_encoder; the file keeps it.
+    spec: with film.fps and view_encoder. The file stores it.
     """
     fps, comment = spec.config["film.fps"], spec.extended(source=film.cache.source).text
     with replacing(path) as temporary:

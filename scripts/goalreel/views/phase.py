@@ -1,6 +1,6 @@
-"""The phase plane: a place or an angle and its velocity, the run's trajectories drawn as they grow.
+"""The phase plane: position or angle against velocity, as a video of growing trajectories.
 
-matplotlib draws the axes, once; the trajectories are drawn into them.
+`read_trails` reads the trajectories and `phase_frames` draws them, in axes by matplotlib.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,43 +16,43 @@ from goalreel.errors import GoalreelError
 from goalreel.files.svg_plot import GRID, mark_x, plot_style
 from goalreel.simulation.trajectories import read_summary, read_trajectories
 
-MAX_TRAILS = 2000  # trajectories that are drawn: more would cost, and show nothing more
+MAX_TRAILS = 2000  # trajectories; more would take longer and show nothing new
 SIZE = (600, 400)  # width and height in pixels
-PLANE = (72, 54, 582, 342)  # left, top, right and bottom of the plane; the last two lie outside
+PLANE = (72, 54, 582, 342)  # left, top, right and bottom of the plane, the last two exclusive
 _DPI = 100
-_HEADLINE = (320, 36)  # width and height of what is kept free for it at the top left
+_HEADLINE = (320, 36)  # width and height of its area at the top left
 _LARGE, _SMALL = 10, 9  # sizes of text in points
-_ROOM = 0.04  # of each range, beyond its ends
-_FINER = 3  # the plane is drawn so many times larger and reduced, which is its antialiasing
-_LINE, _DOT = 1.2, 2.6  # a line's width and a head's radius in pixels
+_ROOM = 0.04  # margin at both ends of an axis, as a share of its range
+_FINER = 3  # the plane is drawn three times as large and reduced, for antialiasing
+_LINE, _DOT = 1.2, 2.6  # width of a line and radius of a dot in pixels
 # The lines of n trajectories have the opacity n ** -_FADING, but never less than _MIN_OPACITY.
 _FADING, _MIN_OPACITY = 0.2, 0.3
-# From violet-blue to amber: lightness rises all the way, so that it can be read without hues.
+# From violet-blue to amber, with rising lightness, which is legible without hues.
 _COLORS = ((58, 28, 128), (40, 88, 156), (20, 138, 142), (88, 178, 92), (228, 182, 36))
 
 
 @dataclass(frozen=True)
 class Plane:
-    """The phase plane of an environment."""
+    """The axes of an environment's phase plane."""
 
-    columns: tuple[int, int]  # of a recorded state: what lies across, and its velocity
-    width: int  # numbers of a recorded state
+    columns: tuple[int, int]  # of a recorded state: the x axis and its velocity
+    width: int  # the length of a recorded state
     low: tuple[float, float]
     high: tuple[float, float]
     ticks: tuple[Sequence[float], Sequence[float]]
     labels: tuple[str, str] = ("position", "velocity")
-    marks: dict[float, str] = field(default_factory=dict)  # across: the goal, or where it ends
+    marks: dict[float, str] = field(default_factory=dict)  # vertical lines, such as the goal
     end: str = "steps to the goal"
-    turns: bool = False  # whether an angle comes back at the other side
+    wraps: bool = False  # whether the x axis is an angle that wraps around
 
     @property
     def limits(self) -> np.ndarray:
-        """The plane's lower left and upper right corners, (2, 2) float64."""
+        """The lower left and upper right corners of the plane, (2, 2) float64."""
         limits = np.array([self.low, self.high])
         return limits + np.diff(limits, axis=0) * [[-_ROOM], [_ROOM]]
 
 
-_FALLEN = 12 * 2 * np.pi / 360  # the pole's angle at which an episode of CartPole ends
+_FALLEN = 12 * 2 * np.pi / 360  # the pole's angle at which a CartPole episode ends
 _CARTPOLE = Plane(
     *((2, 3), 4, (-0.25, -3.5), (0.25, 3.5)),
     (np.arange(-2, 3) * 0.1, np.arange(-3, 4)),
@@ -77,42 +77,39 @@ PLANES = {
         ("angle", "angular velocity"),
         {0.0: "upright"},
         "steps",
-        turns=True,
+        wraps=True,
     ),
 }
 
 
 @dataclass(frozen=True)
 class Trails:
-    """The trajectories that are drawn."""
+    """The trajectories to draw."""
 
-    # (trajectories, steps_max + 1, 2) float64, such as position and velocity, the reset first; a
-    # trajectory stays at its last state
+    # (trajectories, steps_max + 1, 2) float64, such as position and velocity, from the reset on.
+    # Shorter trajectories repeat their last state.
     states: np.ndarray
     steps: np.ndarray  # (trajectories,) int64, to the goal
-    total: int  # trajectories of the run that reached the goal; of episodes, all
+    total: int  # trajectories of the run, with reaches only the successful ones
     plane: Plane
 
 
 def read_trails(paths: Sequence[Path], env: str) -> Trails:
     """Return the trajectories that reached the goal, at most MAX_TRAILS, evenly from the whole run.
 
-    Which are taken does not depend on the sharding.
+    The choice does not depend on the sharding.
 
     Args:
         paths: the trajectory files of all shards, in order.
-        env: the environment that they are of.
+        env: the environment's id.
 
     Raises:
-        GoalreelError: if it has no phase plane here, a file cannot be used, or no episode reached
-            the goal.
+        GoalreelError: the environment has no phase plane here, a file is unusable, or no episode
+            reached the goal.
     """
     plane = PLANES.get(env)
     if plane is None:
-        raise GoalreelError(
-            f"this view draws a place or an angle and its velocity, and knows those of "
-            f"{', '.join(PLANES)}; not of {env}"
-        )
+        raise GoalreelError(f"phase: It does not support {env}. Film one of {', '.join(PLANES)}.")
     reached = [np.flatnonzero(read_summary(path).episodes.reached) for path in paths]
     total = sum(map(len, reached))
     count = min(total, MAX_TRAILS)
@@ -122,16 +119,18 @@ def read_trails(paths: Sequence[Path], env: str) -> Trails:
         first += len(rows)
         if trajectories.states.shape[1] != plane.width:
             raise GoalreelError(
-                f"{env}: its wrappers change what is recorded; this view needs none"
+                f"env_wrappers: Wrappers change the states of {env}. Film it without wrappers."
             )
         columns = list(plane.columns)
         episodes += [trajectories.episode(episode)[0][:, columns] for episode in chosen.tolist()]
     if not episodes:
-        raise GoalreelError("no episode reached the goal, so there is no trajectory to show")
+        raise GoalreelError(
+            "phase: No episode reached the goal. Film more attempts, or use a better policy."
+        )
     steps = np.array([len(states) - 1 for states in episodes])
     rows = steps.max() + 1
     states = np.stack([np.pad(s, ((0, rows - len(s)), (0, 0)), mode="edge") for s in episodes])
-    if plane.turns:
+    if plane.wraps:
         states[..., 0] = (states[..., 0] + np.pi) % (2 * np.pi) - np.pi
     return Trails(states, steps, total, plane)
 
@@ -139,13 +138,12 @@ def read_trails(paths: Sequence[Path], env: str) -> Trails:
 def phase_frames(trails: Trails) -> Iterator[np.ndarray]:
     """Yield a frame per step, (400, 600, 3) uint8.
 
-    Frame t shows every trajectory up to its step t, with a dot at its head; the last one is the
-    phase portrait.
+    Frame t shows every trajectory up to step t, with a dot at its end.
     """
     from PIL import Image, ImageDraw
 
-    drawn, total = len(trails.steps), f"{trails.total:,}"
-    count = total if drawn == trails.total else f"{drawn:,} of {total}"
+    shown, total = len(trails.steps), f"{trails.total:,}"
+    count = total if shown == trails.total else f"{shown:,} of {total}"
     noun = "trajectory" if trails.total == 1 else "trajectories"
     headlines = [f"{count} {noun} · step {step}" for step in range(trails.states.shape[1])]
     page, tops = _draw_page(trails, headlines)
@@ -155,27 +153,27 @@ def phase_frames(trails: Trails) -> Iterator[np.ndarray]:
     pen = ImageDraw.Draw(canvas, "RGBA")
     opacity = max(len(trails.steps) ** -_FADING, _MIN_OPACITY)
     width, radius = round(_LINE * _FINER), _DOT * _FINER
-    radius *= (1 + opacity) / 2  # a crowd's heads are smaller
+    radius *= (1 + opacity) / 2  # many dots are smaller
     inks = [tuple(ink) for ink in colors(trails.steps).tolist()]
     places = np.rint(_places(trails.states, trails.plane) * _FINER).astype(np.int64)
-    # No line goes from one side of the plane to the other.
-    turned = np.abs(np.diff(trails.states[..., 0], axis=1)) > np.pi
+    # Draw no line across the plane where the angle wraps around.
+    wrapped = np.abs(np.diff(trails.states[..., 0], axis=1)) > np.pi
     for step, headline in enumerate(tops):
         now = places[:, step].tolist()
         if step > 0:
-            # A line is drawn once, on the canvas that all later frames show.
-            growing = np.flatnonzero((step <= trails.steps) & ~turned[:, step - 1]).tolist()
+            # Draw a line once, on the canvas of all later frames.
+            growing = np.flatnonzero((step <= trails.steps) & ~wrapped[:, step - 1]).tolist()
             before = places[:, step - 1].tolist()
             for trail in growing:
                 ink = (*inks[trail], round(255 * opacity))
                 pen.line((*before[trail], *now[trail]), fill=ink, width=width)
-        picture = canvas.copy()
-        dots = ImageDraw.Draw(picture)
+        image = canvas.copy()
+        dots = ImageDraw.Draw(image)
         for (x, y), ink in zip(now, inks, strict=True):
             dots.ellipse((x - radius, y - radius, x + radius, y + radius), fill=ink)
         frame = page.copy()
         frame[: headline.shape[0], : headline.shape[1]] = headline
-        frame[top:bottom, left:right] = np.asarray(picture.reduce(_FINER))
+        frame[top:bottom, left:right] = np.asarray(image.reduce(_FINER))
         yield frame
 
 
@@ -188,7 +186,7 @@ def colors(values: np.ndarray) -> np.ndarray:
 
 
 def _places(states: np.ndarray, plane: Plane) -> np.ndarray:
-    """Return where states, (..., 2), lie: (..., 2) float64, pixels from the plane's corner."""
+    """Convert states, (..., 2), to pixels from the corner of the plane, (..., 2) float64."""
     left, top, right, bottom = PLANE
     low, high = plane.limits
     share = (states - low) / (high - low)
@@ -196,7 +194,7 @@ def _places(states: np.ndarray, plane: Plane) -> np.ndarray:
 
 
 def _draw_page(trails: Trails, headlines: Iterable[str]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return what surrounds the trajectories, (H, W, 3) uint8, and its top with each headline."""
+    """Return the frame without trajectories, (H, W, 3) uint8, and its top with each headline."""
     with plot_style():
         figure = Figure((SIZE[0] / _DPI, SIZE[1] / _DPI), dpi=_DPI, layout="none")
         _draw_axes(_add_axes(figure, *PLANE), trails.plane)
@@ -215,7 +213,7 @@ def _draw_page(trails: Trails, headlines: Iterable[str]) -> tuple[np.ndarray, li
 
 
 def _draw_axes(axes, plane: Plane) -> None:
-    """Draw the plane without trajectories."""
+    """Draw the axes of the plane."""
     axes.set(xlim=plane.limits[:, 0], ylim=plane.limits[:, 1])
     axes.set(xticks=plane.ticks[0], yticks=plane.ticks[1])
     axes.tick_params(labelsize=_SMALL)
@@ -228,7 +226,7 @@ def _draw_axes(axes, plane: Plane) -> None:
 
 
 def _add_legend(figure: Figure, steps: np.ndarray, end: str) -> None:
-    """Add the colors and the steps that their ends mean, at the top right."""
+    """Add a color bar with its range of steps at the top right."""
     low, high = int(steps.min()), int(steps.max())
     left, right = (360, 440) if high > low else (431, 440)
     axes = _add_axes(figure, left, 16, right, 25)
@@ -241,12 +239,12 @@ def _add_legend(figure: Figure, steps: np.ndarray, end: str) -> None:
 
 
 def _write(figure: Figure, x: float, text: str, **style):
-    """Return a text in the line at the top, x pixels from the left."""
+    """Write a text in the top line, x pixels from the left, and return it."""
     return figure.text(x, SIZE[1] - 20, text, va="center_baseline", transform=None, **style)
 
 
 def _add_axes(figure: Figure, left: int, top: int, right: int, bottom: int):
-    """Return axes whose edges lie at these pixels, counted from the top left."""
+    """Return axes with edges at these pixels, counted from the top left."""
     width, height = SIZE
     sides = (right - left) / width, (bottom - top) / height
     return figure.add_axes((left / width, 1 - bottom / height, *sides))

@@ -1,8 +1,8 @@
-"""The poster: one episode on one picture, as a stroboscope would show it.
+"""The poster: one episode in one image, like a photograph with a stroboscope.
 
-What moves is shown at several places of its way, the fainter the earlier, over what stands still;
-the last frame stands in front. That takes nothing but frames, so that it works for any environment:
-where everything moves, the poster is the last frame.
+`draw_poster` shows the moving parts at several moments, fainter the earlier, over the background,
+with the last frame in front. It needs only frames and so works for any environment. If everything
+moves, the poster is the last frame.
 """
 
 from collections.abc import Sequence
@@ -18,91 +18,91 @@ from goalreel.rendering.overlay import fitting_scale
 from goalreel.rendering.text import Color, draw_text
 from goalreel.views.filmed_episodes import FilmedEpisodes
 
-_MIN_OPACITY, _MAX_OPACITY = 0.12, 0.7  # opacity of the earliest and of the last but one
+_MIN_OPACITY, _MAX_OPACITY = 0.12, 0.7  # of the first frame and of the last but one
 _MIN_GHOSTS = 4
-_GAP = 0.02  # of the frame's width, left around what is drawn
-_FRAMES = 400  # of a long episode that are looked at
-_STILLNESS = 25  # frames whose median is what stands still
-_SIDE = 1200  # of the picture's longer one, about: frames are enlarged, so that text is smooth
+_GAP = 0.02  # least distance of shown positions, as a share of the frame's width
+_FRAMES = 400  # frames of a long episode to choose from
+_SAMPLES = 25  # frames whose median is the background
+_SIDE = 1200  # about the longer side in pixels, large enough for smooth text
 _PAPER: Color = (255, 255, 255)
 _INK: Color = (33, 37, 43)
-_GREY: Color = (98, 105, 115)
+_GRAY: Color = (98, 105, 115)
 
 
 def draw_poster(filmed: FilmedEpisodes) -> np.ndarray:
-    """Return the poster of the median episode, (h, w, 3) uint8, with a band of two lines below.
+    """Return the poster of the median episode, (h, w, 3) uint8, with two lines of text below.
 
     Raises GoalreelError if a line does not fit.
     """
     episode, count = filmed.median(), len(filmed.ranking())
-    picture = enlarge(stroboscope(episode.cache, episode.frames))
+    image = enlarge(stroboscope(episode.cache, episode.frames))
     template, _ = default_captions(filmed.unit)
     kind = filmed.unit if episode.row["reached"] else "episode"
     text = f"{episode.caption(template)} · the median of {pluralize(count, kind)}"
-    return np.concatenate([picture, _band(picture.shape[1], filmed.env, text)])
+    return np.concatenate([image, _band(image.shape[1], filmed.env, text)])
 
 
-def enlarge(picture: np.ndarray) -> np.ndarray:
-    """Return a picture, (H, W, 3) uint8, as large as a poster's."""
-    times = max(round(_SIDE / max(picture.shape)), 1)
-    # Few pixels a side are drawn one by one, and look best so.
-    small = times > 2 or fitting_scale(picture.shape[:2]) > 1
+def enlarge(image: np.ndarray) -> np.ndarray:
+    """Return an image, (H, W, 3) uint8, enlarged to about the size of a poster."""
+    times = max(round(_SIDE / max(image.shape)), 1)
+    # Pixel art looks best with sharp pixels.
+    small = times > 2 or fitting_scale(image.shape[:2]) > 1
     smooth = Image.Resampling.NEAREST if small else Image.Resampling.LANCZOS
-    size = picture.shape[1] * times, picture.shape[0] * times
-    return np.asarray(Image.fromarray(picture).resize(size, smooth))
+    size = image.shape[1] * times, image.shape[0] * times
+    return np.asarray(Image.fromarray(image).resize(size, smooth))
 
 
 def stroboscope(cache: FrameCache, frames: range) -> np.ndarray:
     """Return an episode's last frame with earlier ones behind it: (H, W, 3) uint8.
 
-    Of the earlier ones, the latest are shown that do not cover each other, or not half of each
-    other if that leaves few, as where an arm turns about its joint.
+    The earlier ones are the latest whose moving parts do not overlap. If these are few, as for an
+    arm that turns about its joint, moving parts may overlap by half.
     """
-    sample = np.stack([cache[frame] for frame in spread(frames, _STILLNESS)])
-    # Each channel's median, not the mean of two, which would be a color of its own.
-    still = np.sort(sample, axis=0)[len(sample) // 2]
+    sample = np.stack([cache[frame] for frame in spread(frames, _SAMPLES)])
+    # A middle value of each channel, since the mean of two would be a new color.
+    background = np.sort(sample, axis=0)[len(sample) // 2]
     *earlier, last = spread(frames, _FRAMES)
-    chosen = _apart(cache, earlier, last, still, 0)
+    chosen = _choose_apart(cache, earlier, last, background, 0)
     if len(chosen) < _MIN_GHOSTS:
-        chosen = _apart(cache, earlier, last, still, 0.5)
-    canvas = still.astype(np.float64)
+        chosen = _choose_apart(cache, earlier, last, background, 0.5)
+    canvas = background.astype(np.float64)
     strengths = np.linspace(_MIN_OPACITY, _MAX_OPACITY, len(chosen) + 1)[1:].tolist()
     for frame, strength in zip([*reversed(chosen), last], [*strengths, 1], strict=True):
-        picture = cache[frame]
-        moved = (picture != still).any(axis=2)
-        canvas[moved] += strength * (picture[moved] - canvas[moved])
+        image = cache[frame]
+        moved = (image != background).any(axis=2)
+        canvas[moved] += strength * (image[moved] - canvas[moved])
     return np.round(canvas).astype(np.uint8)
 
 
-def _apart(
-    cache: FrameCache, earlier: Sequence[int], last: int, still: np.ndarray, share: float
+def _choose_apart(
+    cache: FrameCache, earlier: Sequence[int], last: int, background: np.ndarray, share: float
 ) -> list[int]:
-    """Return earlier frames, latest first, on which what moved is apart from later places.
+    """Return earlier frames, latest first, whose moving parts lie apart.
 
-    share: of what moved, that may be in a place already taken.
+    share: of the moving parts of a frame, the most that may overlap later ones.
     """
-    chosen, taken = [], _widened((cache[last] != still).any(axis=2))
+    chosen, taken = [], _grow((cache[last] != background).any(axis=2))
     for frame in reversed(earlier):
-        moved = (cache[frame] != still).any(axis=2)
+        moved = (cache[frame] != background).any(axis=2)
         if moved.any() and (moved & taken).sum() <= share * moved.sum():
             chosen.append(frame)
-            taken |= _widened(moved)
+            taken |= _grow(moved)
     return chosen
 
 
-def _widened(mask: np.ndarray) -> np.ndarray:
-    """Return the mask grown by the gap to all sides."""
+def _grow(mask: np.ndarray) -> np.ndarray:
+    """Return the mask, grown by the gap to all sides."""
     side = 2 * round(mask.shape[1] * _GAP / 2) + 1
     grown = Image.fromarray(mask.astype(np.uint8)).filter(ImageFilter.MaxFilter(side))
     return np.asarray(grown) > 0
 
 
 def _band(width: int, title: str, text: str) -> np.ndarray:
-    """Return two lines of text on paper, (h, width, 3) uint8, with a line above."""
+    """Return two lines of text on paper, (h, width, 3) uint8, below a rule."""
     size = width / 30
     margin, first, second = round(size), round(size), round(size * 0.6)
     head = draw_text(title, first, _INK, _PAPER, width - 2 * margin)
-    line = draw_text(text, second, _GREY, _PAPER, width - 2 * margin)
+    line = draw_text(text, second, _GRAY, _PAPER, width - 2 * margin)
     height = margin // 2 + len(head) + len(line) + margin * 2 // 3
     band = np.full((height, width, 3), _PAPER, np.uint8)
     paste(band, head, margin // 2, margin)

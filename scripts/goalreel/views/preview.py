@@ -1,7 +1,7 @@
-"""The preview: one episode as an animated WebP file that is small enough for a web page.
+"""The preview: one episode as an animated WebP file, small enough for a web page.
 
-It starts as sharp and as smooth as the film, with small pictures enlarged; what is too large is
-tried again with loss, then smaller, then with fewer frames a second.
+`preview` first tries the film's size (enlarged if small) and frame rate without loss. Until the
+file is small enough it then allows loss, reduces the size and drops frames.
 """
 
 import io
@@ -13,21 +13,25 @@ from goalreel.arrays import spread
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import fitting_scale
 
-MAX_BYTES = 500_000  # bytes: the file has fewer
+MAX_BYTES = 500_000  # of the file, exclusive
 _MAX_WIDTH = 600  # pixels
 _MIN_WIDTH = 160
-_MAX_FPS = 50  # frames per second; browsers slow down what is faster
-_MAX_FRAMES = 300  # frames, for the sake of memory
-_REST_MS = 1000  # milliseconds that the last frame stays, before all starts again
-_QUALITY = 70  # of 100; of the effort where there is no loss
-_MARGIN = 0.95  # a picture of half the pixels takes more than half the bytes
-_IMAGE_DESCRIPTION = 0x010E  # the number of this Exif field
+_MAX_FPS = 50  # frames per second; browsers slow down faster ones
+_MAX_FRAMES = 300  # bounds the memory
+_REST_MS = 1000  # milliseconds of the last frame, before the animation repeats
+_QUALITY = 70  # of 100, or the effort of lossless compression
+_MARGIN = 0.95  # an image of half the pixels takes more than half the bytes
+_IMAGE_DESCRIPTION = 0x010E  # the Exif tag
 
 
 def preview(cache: FrameCache, frames: range, fps: int, comment: str) -> tuple[bytes, str]:
-    """Return an episode as animated WebP of fewer than MAX_BYTES bytes, and a summary for the log.
+    """Return an episode as an animated WebP of fewer than MAX_BYTES bytes, and a log message.
 
-    frames: the numbers of its frames; comment: what the file keeps about its making.
+    Args:
+        cache: the frames.
+        frames: the indices of the episode's frames.
+        fps: frames per second of the film.
+        comment: the spec, which the file stores.
     """
     high, wide = cache.background.shape[:2]
     times = max(min(fitting_scale((high, wide)), _MAX_WIDTH // wide), 1)
@@ -56,11 +60,11 @@ def preview(cache: FrameCache, frames: range, fps: int, comment: str) -> tuple[b
 def _animation(
     cache: FrameCache, frames: list[int], fps: int, size: tuple[int, int], options: dict
 ) -> bytes:
-    """Return frames as a WebP file of this width and height; options: more of Pillow's."""
+    """Return frames as a WebP file of a size, (width, height). options: further ones of Pillow."""
     smooth = size[0] % cache.background.shape[1]
     resampling = Image.Resampling.LANCZOS if smooth else Image.Resampling.NEAREST
     images = [Image.fromarray(cache[frame]).resize(size, resampling) for frame in frames]
-    # A frame stays until the next one's moment, rounded to milliseconds: no error adds up.
+    # Round moments, not durations, so that errors do not add up.
     moments = [round((frame - frames[0]) * 1000 / fps) for frame in frames]
     durations = [later - moment for moment, later in itertools.pairwise(moments)]
     stream = io.BytesIO()

@@ -1,8 +1,8 @@
-"""The swarm: all reaches of a run on one track at the same time, as translucent cars.
+"""The swarm: all successful attempts of a run on one track at the same time, as translucent cars.
 
-All cars start at once, and each stays where it reached the goal. A frame is a function of how many
-cars show each picture of the atlas, so the shards are counted first, and drawing costs the same
-for a thousand cars as for a million.
+All cars start together, and each stays at the goal. `count_cars` counts, shard by shard, how many
+cars show each image of the atlas at a step. `Swarm.frames` blends them, in a time that does not
+depend on the number of cars.
 """
 
 import math
@@ -19,27 +19,30 @@ from goalreel.rendering.layers import Patches
 from goalreel.rendering.text import draw_text
 from goalreel.simulation.trajectories import Trajectories
 
-_MIN_OPACITY = 0.04  # the least opacity, 10 of 255 levels, so that a single car can be seen
-_MIN_SHINE = 1e-4  # of the background; where less of it shines through, none does
-_STRIP, _MARGIN, _LETTERS = 34 / 400, 12 / 400, 16 / 400  # the counter's, in frame heights
-_MIN_SIZE = 8  # pixels of its letters
-_DARK, _LIGHT = 24, 236  # its ink on a light and on a dark background
+_MIN_OPACITY = 0.04  # 10 of 255 levels, so that a single car stays visible
+_MIN_VISIBLE = 1e-4  # share of the background below which it is hidden
+_STRIP, _MARGIN, _LETTERS = (
+    34 / 400,
+    12 / 400,
+    16 / 400,
+)  # the counter's, in frame heights
+_MIN_SIZE = 8  # font size of the counter in pixels
+_DARK, _LIGHT = 24, 236  # the counter's ink on a light and on a dark background
 _LUMINANCE = (0.2126, 0.7152, 0.0722)  # Rec. ITU-R BT.709-6, 3.2
 
 
 @dataclass(frozen=True)
 class Swarm:
-    """What a swarm's frames are made of."""
+    """The images and counts of a swarm. `frames` renders it."""
 
     background: np.ndarray  # (H, W, 3) uint8, the empty track
-    places: list[tuple[int, int]]  # of each picture that is shown, its top and left
-    # Of each, (h, w, 4) uint8: its pixels, and 1 where it differs from the background, else 0.
-    shapes: list[np.ndarray]
-    counts: np.ndarray  # (frames, pictures) int32, how many cars show a picture at a step
+    places: list[tuple[int, int]]  # top and left of each image
+    shapes: list[np.ndarray]  # (h, w, 4) uint8 of each image: pixels, and 1 unless background
+    counts: np.ndarray  # (frames, images) int32, how many cars show an image at a step
     arrived: np.ndarray  # (frames,) int64, how many cars have reached the goal by a step
 
     def __len__(self) -> int:
-        """Return the number of frames: one per step, the reset first."""
+        """Return the number of frames, which is one per step and one for the reset."""
         return len(self.counts)
 
     @property
@@ -50,21 +53,21 @@ class Swarm:
     def frame(self, step: int) -> np.ndarray:
         """Return the frame of a step, (H, W, 3) uint8.
 
-        n cars over a pixel hide 1 - (1 - opacity) ** n of the background, and show the mean of
-        their colors: the mean over all orders in which they could be painted one on another.
+        n cars over a pixel hide 1 - (1 - opacity) ** n of the background and show the mean of their
+        colors, which is the mean over all orders of painting them.
         """
-        # Sums of integers: they are exact, and so the same in any order.
+        # Integer sums are exact, and so equal in any order.
         sums = np.zeros((*self.background.shape[:2], 4), np.int64)
-        for picture in np.flatnonzero(self.counts[step]).tolist():
-            (top, left), shape = self.places[picture], self.shapes[picture]
+        for image in np.flatnonzero(self.counts[step]).tolist():
+            (top, left), shape = self.places[image], self.shapes[image]
             area = sums[top : top + shape.shape[0], left : left + shape.shape[1]]
-            area += shape * np.int64(self.counts[step, picture])
+            area += shape * np.int64(self.counts[step, image])
         covered = sums[..., 3] > 0
         colors, cars = sums[covered, :3], sums[covered, 3]
         clear = _clear(opacity(self.cars))
-        shine = clear[np.minimum(cars, len(clear) - 1), None]
+        visible = clear[np.minimum(cars, len(clear) - 1), None]
         frame = self.background.copy()
-        mixed = shine * frame[covered] + (1 - shine) * colors / cars[:, None]
+        mixed = visible * frame[covered] + (1 - visible) * colors / cars[:, None]
         frame[covered] = np.rint(mixed)
         _write_counter(frame, int(self.arrived[step]), self.cars, step)
         return frame
@@ -75,28 +78,28 @@ class Swarm:
 
 
 def opacity(cars: int) -> float:
-    """Return how opaque a car of a swarm is: 1 if it is alone, less among many."""
+    """Return the opacity of each car: 1 for a single car, less for more cars."""
     return max(1 / math.sqrt(cars), _MIN_OPACITY)
 
 
 def _clear(alpha: float) -> np.ndarray:
-    """Return what shines through 0, 1, 2, ... cars, until nothing does: (n,) float64.
+    """Return the visible share of the background behind 0, 1, 2, ... cars, down to 0: (n,) float64.
 
-    By products, since a power's last bit differs from machine to machine.
+    It multiplies, because the last bit of a power differs between machines.
     """
     left = [1.0]
-    while left[-1] > _MIN_SHINE:
+    while left[-1] > _MIN_VISIBLE:
         left.append(left[-1] * (1 - alpha))
     return np.array([*left[:-1], 0.0])
 
 
 def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Swarm:
-    """Return the swarm of all episodes that reached the goal; the shards are read one at a time.
+    """Return the swarm of all successful episodes. One shard is in memory at a time.
 
     Raises:
-        GoalreelError: if a file cannot be used, or no episode reached the goal.
+        GoalreelError: a file is unusable, or no episode reached the goal.
     """
-    # How many cars more, or fewer, show each picture than on the frame before.
+    # The change in the number of cars that show each image, from frame to frame.
     changes, steps = np.zeros((0, len(atlas.keys)), np.int32), [np.zeros(0, np.int64)]
     for shard in shards:
         reached = shard.episodes.reached
@@ -113,34 +116,34 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Sw
         steps.append(lengths - 1)
     steps = np.concatenate(steps)
     if len(steps) == 0:
-        raise GoalreelError("no episode reached the goal, so there is no car to show")
+        raise GoalreelError("swarm: No episode reached the goal. Film a better policy.")
     counts = np.cumsum(changes, axis=0, dtype=np.int32)
     used = np.flatnonzero(counts.any(axis=0))
     arrived = np.cumsum(np.bincount(steps))
     places = [(top, left) for top, left, _, _ in atlas.patches.boxes[used].tolist()]
-    shapes = [_shape(atlas.background, atlas.patches, picture) for picture in used.tolist()]
+    shapes = [_shape(atlas.background, atlas.patches, image) for image in used.tolist()]
     return Swarm(atlas.background, places, shapes, counts[: len(arrived), used], arrived)
 
 
-def _shape(background: np.ndarray, patches: Patches, picture: int) -> np.ndarray:
-    """Return a picture's pixels and 1 where it differs from the background: (h, w, 4) uint8."""
-    top, left, height, width = patches.boxes[picture].tolist()
+def _shape(background: np.ndarray, patches: Patches, image: int) -> np.ndarray:
+    """Return an image's pixels and 1 where it differs from the background: (h, w, 4) uint8."""
+    top, left, height, width = patches.boxes[image].tolist()
     box, frame = np.s_[top : top + height, left : left + width], background.copy()
-    patches.paste(frame, picture)
+    patches.paste(frame, image)
     pixels, under = frame[box], background[box]
     inside = (pixels != under).any(axis=2, keepdims=True)
     return np.concatenate([pixels, np.ones_like(inside, np.uint8)], axis=2) * inside
 
 
 def _write_counter(frame: np.ndarray, arrived: int, cars: int, step: int) -> None:
-    """Write how many cars have arrived over the top of `frame`, whatever is there."""
+    """Write the number of arrived cars over the top of `frame`."""
     height, width = frame.shape[:2]
-    scale = min(height, width * 2 / 3)  # as Mountain Car's scene is scaled
+    scale = min(height, width * 2 / 3)  # like Mountain Car's scene
     size, margin = max(scale * _LETTERS, _MIN_SIZE), round(scale * _MARGIN)
     texts = f"{arrived:,}", f" of {cars:,} arrived · step {step}", f"{cars:,}"
-    count, rest, whole = (draw_text(text, size, 255, 0) for text in texts)
-    # The number ends at one place, so that what follows it stands still.
-    line = np.hstack([np.zeros_like(whole)[:, count.shape[1] :], count, rest])
+    count, label, total = (draw_text(text, size, 255, 0) for text in texts)
+    # Right-align the number, so that the text after it stays in place.
+    line = np.hstack([np.zeros_like(total)[:, count.shape[1] :], count, label])
     if line.shape[1] > width - 2 * margin:
         line = draw_text(texts[0] + texts[1], size, 255, 0, width - 2 * margin)
     top = max((round(scale * _STRIP) - len(line)) // 2, 0)

@@ -1,7 +1,7 @@
-"""Triggers: which episodes and which steps are filmed as clips of their own.
+"""Triggers: options that select the episodes and steps of clips.
 
-Episodes are all attempts of a run, by reach and attempt, and steps are counted over all of them, as
-Gymnasium's save_video counts.
+Episodes are all attempts of a run, by reach and attempt. Steps are counted over all of them, like
+in Gymnasium's save_video.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,26 +15,28 @@ from goalreel.simulation.trajectories import Attempts
 def select_episodes(trigger: str | Sequence[int] | Mapping | None, rows: Attempts) -> np.ndarray:
     """Return the numbers of the episodes that a trigger selects, ascending, int64.
 
-    trigger: "capped_cubic", "all", "failed", a list of episodes, {"every": k}, or k episodes by
-    {"best": k}, {"worst": k}, {"median": k} with "by": "return" (the default) or "steps"; None
-    selects nothing.
+    Args:
+        trigger: "capped_cubic", "all", "failed", a list of numbers, {"every": k}, or k episodes by
+            {"best": k}, {"worst": k} or {"median": k} with "by": "return" (the default) or "steps".
+            None selects nothing.
+        rows: the table of all attempts.
     """
-    everything = np.arange(len(rows.steps))
+    numbers = np.arange(len(rows.steps))
     if trigger is None:
-        return everything[:0]
+        return numbers[:0]
     if trigger == "capped_cubic":
-        return everything[[*map(capped_cubic_video_schedule, everything.tolist())]]
+        return numbers[[*map(capped_cubic_video_schedule, numbers.tolist())]]
     if trigger == "all":
-        return everything
+        return numbers
     if trigger == "failed":
-        return everything[~rows.reached]
+        return numbers[~rows.reached]
     if not isinstance(trigger, Mapping):
-        return np.intersect1d(everything, np.array(trigger, np.int64))
+        return np.intersect1d(numbers, np.array(trigger, np.int64))
     if "every" in trigger:
-        return everything[:: trigger["every"]]
-    # The best first: the highest return, or the fewest steps; equal ones in their order.
-    goodness = -rows.return_ if trigger.get("by", "return") == "return" else rows.steps
-    ranking = np.argsort(goodness, kind="stable")
+        return numbers[:: trigger["every"]]
+    # The best first: highest return, or fewest steps. Ties keep their order.
+    cost = -rows.return_ if trigger.get("by", "return") == "return" else rows.steps
+    ranking = np.argsort(cost, kind="stable")
     if "best" in trigger:
         picked = ranking[: trigger["best"]]
     elif "worst" in trigger:
@@ -46,7 +48,7 @@ def select_episodes(trigger: str | Sequence[int] | Mapping | None, rows: Attempt
 
 
 def select_steps(trigger: Sequence[int] | Mapping | None, total: int) -> np.ndarray:
-    """Return the global steps, of `total`, that a trigger selects, ascending, int64."""
+    """Return the steps below `total` that a trigger selects, ascending, int64."""
     if trigger is None:
         return np.arange(0)
     if isinstance(trigger, Mapping):

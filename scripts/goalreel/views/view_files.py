@@ -1,4 +1,4 @@
-"""The files of views: videos and pictures that keep their spec."""
+"""Write the files of views: videos and PNG images that store their spec."""
 
 import itertools
 import os
@@ -14,34 +14,34 @@ from goalreel.provenance.spec import Spec
 
 
 def write_video(path: str | os.PathLike, frames: Iterable[np.ndarray], spec: Spec) -> int:
-    """Encode a view's frames to an MP4 file, the last one held for a second.
+    """Encode the frames of a view to an MP4 file and hold the last one for a second.
 
     Args:
         path: the file.
-        frames: (H, W, 3) uint8 each, of one even width and height.
-        spec: the view's, with film.fps and view_encoder; the file keeps it.
+        frames: (H, W, 3) uint8 each, with one even height and width.
+        spec: of the view, with film.fps and view_encoder. The file stores it.
 
     Returns:
         The number of frames in the file.
 
     Raises:
-        GoalreelError: if a side is odd, or ffmpeg fails.
+        GoalreelError: a side is odd, or ffmpeg fails.
     """
     frames, fps = iter(frames), spec.config["film.fps"]
     first = next(frames)
 
-    def held() -> Iterator[np.ndarray]:
+    def hold_last() -> Iterator[np.ndarray]:
         for frame in itertools.chain([first], frames):
             buffer = planar(frame)
             yield buffer
         yield from itertools.repeat(buffer, fps)
 
     size = first.shape[1::-1]
-    return encode_video(path, held(), size, fps, spec.config["view_encoder"], spec.text)
+    return encode_video(path, hold_last(), size, fps, spec.config["view_encoder"], spec.text)
 
 
 def write_png(path: str | os.PathLike, pixels: np.ndarray, comment: str) -> None:
-    """Write a picture, (H, W, 3) uint8; comment: its spec, which the file keeps."""
+    """Write an image, (H, W, 3) uint8, with its spec as the comment."""
     texts = PngImagePlugin.PngInfo()
     texts.add_itxt("Comment", comment)
     with replacing(path) as temporary:

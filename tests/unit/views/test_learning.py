@@ -141,7 +141,7 @@ def test_the_file_holds_these_frames_with_keyframes_and_chapters(film, tmp_path)
 
 def test_policies_of_another_environment_are_refused(atlases):
     elsewhere = spec_of({"env": CONTINUOUS})
-    with pytest.raises(GoalreelError, match=f"policies are of {DISCRETE}, not of {CONTINUOUS}"):
+    with pytest.raises(GoalreelError, match=f"trained in {DISCRETE}, not in {CONTINUOUS}"):
         learning_film(LEARNER, atlases[CONTINUOUS], elsewhere).__enter__()
 
 

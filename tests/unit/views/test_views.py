@@ -160,7 +160,7 @@ def test_failed_attempts_are_shown_by_no_view(atlases, tmp_path):
     trails = [read_trails(written(tmp_path, shard), DISCRETE) for shard in (both, reached)]
     assert np.array_equal(trails[0].states, trails[1].states) and trails[0].total == 5
     nobody = replace(both.episodes, reached=np.zeros(len(both), bool))
-    with pytest.raises(GoalreelError, match="no episode reached"):
+    with pytest.raises(GoalreelError, match="No episode reached"):
         swarm_of(replace(both, episodes=nobody), atlases=atlases)
 
 

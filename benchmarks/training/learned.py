@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 
 from benchmarks.harness import ROOT, TRAINING_PACKAGES, parser, write_table
-from goalreel.files.svg_plot import FILL, GRID, INK, MARK, Caption, save, styled
+from goalreel.files.svg_plot import FILL, GRID, INK, MARK, Caption, plot_style, save
 
 # Mean returns at which a game is learned.
 LEVELS = {"ALE/Pong-v5": 18.0, "ALE/Breakout-v5": 10.0, "MountainCar-v0": -130.0}
@@ -87,7 +87,7 @@ def plot(path: Path, runs: list[dict], game: str, level: float | None) -> None:
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter
 
-    with styled():
+    with plot_style():
         figure = Figure((8, 3.6))
         axes = figure.subplots()
         for place, run in enumerate(runs):

@@ -1,4 +1,4 @@
-"""What several test modules share: shards made in process, and the workflow run as a user would."""
+"""Shared fixtures: shards made in process, and projects that run the workflow as a user would."""
 
 import fcntl
 import hashlib
@@ -41,12 +41,12 @@ HARSH = 'it\'s a "film" $(x) é #;=\\ 雪'
 
 
 def of_shard(shard: int) -> dict[str, str]:
-    """Return the wildcards that Snakemake hands to the function of a shard's spec."""
+    """Return the wildcards that Snakemake passes to the function of a shard's spec."""
     return {"shard": f"{shard:05d}"}
 
 
 def write_new_trailer(path: Path) -> None:
-    """Give a zip archive that a test has forged a checksum that fits it."""
+    """Write a valid checksum into a zip archive that a test has forged."""
     with zipfile.ZipFile(path, "a") as archive:
         archive.comment = bytes(LENGTH)
     write_trailer(path)
@@ -54,7 +54,7 @@ def write_new_trailer(path: Path) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Have xdist share the tests out by schedule."""
+    """Let schedule.py distribute the tests of xdist."""
     from schedule import ByModule
 
     return ByModule(config, log)
@@ -103,7 +103,7 @@ def cache(atlases) -> FrameCache:
 
 
 def hashes(results: Path) -> dict[str, str]:
-    """Return the sha256 of everything made, but the options, and logs and benchmarks, which hold times."""
+    """Return the sha256 of all results, except options, logs and benchmarks, which hold times."""
     files = [path for path in results.rglob("*") if path.is_file()]
     return {
         str(path.relative_to(results)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -113,7 +113,7 @@ def hashes(results: Path) -> dict[str, str]:
 
 
 def fake_ffmpeg(tmp_path, monkeypatch, script: str) -> None:
-    """Put a shell script in ffmpeg's place; $REAL is the true one."""
+    """Replace ffmpeg by a shell script, in which $REAL is the original."""
     program = tmp_path / "fake ffmpeg"
     program.write_text(f"#!/bin/sh\nREAL='{ffmpeg.executable()}'\n{script}\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -137,10 +137,11 @@ def user_cache(common) -> Path:
 
 @pytest.fixture(scope="session")
 def once(common, user_cache) -> Callable[[str, Callable[[Project], str]], Project]:
-    """Return a function that gives the project of a name, which the first worker to ask makes.
+    """Return a function that returns the shared project of a name.
 
-    It takes what makes it of a fresh copy of the workflow and returns what was output; tests only
-    read it. A name stands for one way to make it, in all test modules.
+    The first worker that asks makes the project, by a function of a fresh copy of the workflow that
+    returns the output. Tests only read the project. Each name stands for one such function in all
+    test modules.
     """
 
     def made(name: str, make: Callable[[Project], str]) -> Project:
@@ -168,32 +169,32 @@ def project(tmp_path, user_cache) -> Project:
 
 @pytest.fixture(autouse=True)
 def _runs_end() -> Iterator[None]:
-    """End the runs that a failed test leaves, a hung one among them."""
+    """End the runs that a failed test leaves, also hanging ones."""
     yield
     Project.end_runs()
 
 
 @pytest.fixture(scope="session")
 def filmed(once) -> Project:
-    """Return a project with a finished film of 8 reaches in 2 shards; tests only read it."""
+    """Return a read-only project with a finished film of 8 reaches in 2 shards."""
     config = {"reaches": 8, "shard_size": 4}
     return once("filmed", lambda fresh: fresh.run("-j", "2", config=config))
 
 
 @pytest.fixture(scope="session")
 def viewed(once) -> Project:
-    """Return a project with a finished film of 4 reaches and all views; tests only read it."""
+    """Return a read-only project with a finished film of 4 reaches and all views."""
     return once("viewed", lambda fresh: fresh.run("-j", "2", *TARGETS, config=VIEWED))
 
 
 @pytest.fixture(scope="session")
 def expected(filmed) -> dict[str, str]:
-    """Return the hashes of that film's results, which nothing disturbed."""
+    """Return the hashes of the results of that film, made without a disturbance."""
     return hashes(filmed.folder / "results")
 
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory) -> Iterator[Sources]:
-    """Return a copy of the workflow's sources, whose edits the specs follow."""
+    """Return an editable copy of the workflow's sources, from which specs are planned."""
     with pytest.MonkeyPatch.context() as patch:
         yield Sources(tmp_path_factory.mktemp("sources"), patch)

@@ -1,4 +1,4 @@
-"""Assembled films for the tests, made in process, and decoders that take no fault for granted."""
+"""Assembled films made in process, and strict decoders for them."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,14 +27,14 @@ CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
 
 
 def quantizers(quality: str = "balanced") -> tuple[int, int]:
-    """Return the quantizers of pictures and card that a quality stands for."""
+    """Return the quantizers of frames and title card for a quality."""
     config = load_config({"encode": {"quality": quality}})
     settings = choose(config).settings
     return settings["qp"], settings["card_qp"]
 
 
 def thinned(trajectories: Trajectories, every: int) -> Trajectories:
-    """Return trajectories with every so manieth state of each episode, its last one included."""
+    """Return trajectories with every n-th state of each episode and its last state."""
     parts = []
     for episode in range(len(trajectories)):
         states, actions, rewards = trajectories.episode(episode)
@@ -47,7 +47,7 @@ def thinned(trajectories: Trajectories, every: int) -> Trajectories:
 
 
 def atlas_of(style: Style, keys: np.ndarray, spec: Spec = NO_SPEC) -> Atlas:
-    """Return an atlas of some of a style's pictures."""
+    """Return an atlas of some of a style's frames."""
     keys = np.unique(keys, axis=0)
     background, pictures = style.draw(keys)
     return Atlas(keys.astype(np.int16), background, cut_patches(background, pictures), spec)
@@ -55,7 +55,7 @@ def atlas_of(style: Style, keys: np.ndarray, spec: Spec = NO_SPEC) -> Atlas:
 
 @dataclass(frozen=True)
 class Assembled:
-    """A shard's frames with their overlay, and the coded atlas and film made of them."""
+    """A shard's frames with their overlay, and the coded atlas and film made from them."""
 
     cache: FrameCache
     coded_atlas: CodedAtlas
@@ -76,7 +76,7 @@ def assembled(
     hud: bool = False,
     cards: int = 1,
 ) -> Assembled:
-    """Draw, code and assemble trajectories; the coded atlas has no more pictures than they show."""
+    """Draw, code and assemble trajectories, with a coded atlas of only the frames that they show."""
     atlas = atlas_of(style, state_keys(trajectories, style))
     seen = atlas.background, style.env, hud
     coded_atlas = code_atlas(atlas, *empty_card(*seen), quantizers(quality))
@@ -99,7 +99,7 @@ def units_of(stream: bytes) -> list[bytes]:
 
 
 def rbsp_of(unit: bytes) -> bytes:
-    """Return what a NAL unit holds, without its first byte and without escapes."""
+    """Return the payload of a NAL unit, without its first byte and without escapes."""
     return unit[1:].replace(b"\0\0\3", b"\0\0")
 
 
@@ -110,7 +110,7 @@ def packets_of(path: Path) -> list[av.Packet]:
 
 
 def nal_types(packet: bytes) -> set[int]:
-    """Return the types of a packet's NAL units, which have lengths of 4 bytes before them."""
+    """Return the types of a packet's NAL units, which follow lengths of 4 bytes."""
     found, place = set(), 0
     while place < len(packet):
         found.add(packet[place + 4] & 31)
@@ -119,7 +119,7 @@ def nal_types(packet: bytes) -> set[int]:
 
 
 def byte_stream(path: Path) -> bytes:
-    """Return a film as an Annex B stream, by FFmpeg's own filter."""
+    """Return a film as an Annex B stream, converted by FFmpeg's filter."""
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
         filtered = BitStreamFilterContext("h264_mp4toannexb", stream)
@@ -128,9 +128,9 @@ def byte_stream(path: Path) -> bytes:
 
 
 def strictly(stream: bytes) -> np.ndarray:
-    """Return a stream's pictures as FFmpeg's h264 decodes them, (frames, H * 3 / 2, W) uint8.
+    """Return a stream's frames as FFmpeg's h264 decodes them, (frames, H * 3 / 2, W) uint8.
 
-    It stops at whatever is not as the standard has it, and may not even warn.
+    Fail on any deviation from the standard, also on a warning.
     """
     before = av.logging.get_level()
     av.logging.set_level(av.logging.WARNING)

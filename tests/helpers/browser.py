@@ -1,4 +1,4 @@
-"""Chromium for the tests: started without a screen, and asked what it shows and what it loads."""
+"""Headless Chromium: start it, and read what it shows and what it loads."""
 
 import base64
 import io
@@ -16,7 +16,7 @@ _PROGRAMS = ("chromium", "chromedriver")
 _FLAGS = ["headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run"]
 _FLAGS += ["disable-background-networking", "disable-component-update", "disable-sync"]
 _FLAGS += ["allow-file-access-from-files"]  # so that a canvas may read the video
-# The text's contrast with what is behind it, as WCAG 2.2 defines it ("contrast ratio").
+# The contrast ratio of a text and its background, as WCAG 2.2 defines it.
 _CONTRASTS = """
 const rgba = (text) => text.match(/[\\d.]+/g).map(Number);
 const light = (c) => c.slice(0, 3).map((v) => v / 255)
@@ -58,7 +58,7 @@ return [...document.querySelectorAll(arguments[0])].flatMap((row) => {
 
 @contextmanager
 def chromium(profile: Path):
-    """Yield a selenium driver of a fresh Chromium; skip the test where there is none."""
+    """Yield a selenium driver of a new Chromium, or skip the test if it is not installed."""
     programs = [shutil.which(name) for name in _PROGRAMS]
     if None in programs:
         pytest.skip(f"needs {' and '.join(_PROGRAMS)} (apt-get install chromium chromium-driver)")
@@ -96,7 +96,7 @@ def one(driver, selector: str):
 
 
 def screen(driver, width: int, height: int, scheme: str = "light") -> None:
-    """Give the page a screen of this size and colour scheme; small ones are phones."""
+    """Give the page a screen of this size and color scheme. Small screens are phones."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     feature = {"name": "prefers-color-scheme", "value": scheme}
@@ -104,14 +104,14 @@ def screen(driver, width: int, height: int, scheme: str = "light") -> None:
 
 
 def requests(driver) -> set[str]:
-    """Return the addresses that the pages asked for since the last call."""
+    """Return the addresses that the pages have requested since the last call."""
     messages = (json.loads(entry["message"])["message"] for entry in driver.get_log("performance"))
     sent = (m["params"] for m in messages if m["method"] == "Network.requestWillBeSent")
     return {params["request"]["url"] for params in sent}
 
 
 def picture(driver, video: str) -> np.ndarray:
-    """Return what a video element shows, (H, W, 3) uint8, drawn to a canvas of its own size."""
+    """Return the frame of a video element at its own size, (H, W, 3) uint8."""
     address = driver.execute_script(
         "const film = document.getElementById(arguments[0]);"
         "const canvas = document.createElement('canvas');"
@@ -136,7 +136,7 @@ def play(driver, page: Path, video: Path) -> float:
 
 
 def sought(driver, seconds: float) -> np.ndarray:
-    """Seek in the element `film`; return what it shows then."""
+    """Seek in the element `film` and return its frame."""
     driver.execute_async_script(
         "const film = document.getElementById('film'), done = arguments[1];"
         "film.onseeked = () => done(); film.currentTime = arguments[0];",
@@ -146,15 +146,12 @@ def sought(driver, seconds: float) -> np.ndarray:
 
 
 def overprinted(driver, rows: str) -> list[str]:
-    """Return the texts that reach beyond their row, or over another of its texts.
-
-    rows: their CSS selector.
-    """
+    """Return the texts that exceed their row, a CSS selector, or overlap another text in it."""
     return driver.execute_script(_OVERPRINTED, rows)
 
 
 def seeking(driver, action) -> None:
-    """Do something that moves the film, and wait until it shows the new place."""
+    """Call a function that seeks in the film, and wait until the film shows the new place."""
     driver.execute_script(
         "const film = document.getElementById('film');"
         "window.sought = new Promise((done) => film.addEventListener('seeked', done, {once: true}))"
@@ -164,7 +161,7 @@ def seeking(driver, action) -> None:
 
 
 def canvas(driver, element: str) -> np.ndarray:
-    """Return what a canvas shows, (H, W, 3) uint8."""
+    """Return the image of a canvas, (H, W, 3) uint8."""
     script = "return document.getElementById(arguments[0]).toDataURL('image/png')"
     return _pixels(driver.execute_script(script, element))
 

@@ -1,4 +1,4 @@
-"""Decoders that are not ours: FFmpeg's and OpenH264's, which share no code."""
+"""Independent decoders: FFmpeg's and OpenH264's, which share no code."""
 
 import numpy as np
 from assembling import strictly
@@ -9,10 +9,7 @@ DECODERS = ["FFmpeg", "OpenH264"]  # as a test's parameter
 
 
 def decode(decoder: str, stream: bytes, size: tuple[int, int]) -> np.ndarray:
-    """Return the pictures of an Annex B stream in yuv420p, (frames, H * 3 / 2, W) uint8.
-
-    decoder: one of DECODERS; size: the width and height shown, in pixels.
-    """
+    """Return the frames of an Annex B stream in yuv420p, (frames, H * 3 / 2, W) uint8."""
     if decoder == "FFmpeg":
         return strictly(stream)
     arguments = ["-xerror", "-c:v", "libopenh264", "-f", "h264", "-i", "pipe:0"]

@@ -1,8 +1,7 @@
-"""Snakemake without its start: a process that has imported it forks for each run.
+"""A server that has imported Snakemake and forks for each run.
 
-Its imports take longer than a dry run, and as long as several jobs, and the tests have hundreds of
-runs. Those that a test stops or gives another Python are started as a user starts them: see
-project.Project.start.
+The imports take longer than a dry run, and the tests have hundreds of runs. Runs that a test stops,
+or that use another Python, start as a user starts them: see project.Project.start.
 """
 
 import atexit
@@ -37,7 +36,7 @@ _running: list[subprocess.Popen] = []
 
 
 def run_snakemake(folder: Path, options: list[str], environment: dict[str, str]) -> tuple[int, str]:
-    """Return the exit status and the words of a run."""
+    """Return the exit status and the output of a run."""
     if not _running:
         command = [sys.executable, "-c", _SERVER]
         pipe = subprocess.PIPE

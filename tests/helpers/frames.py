@@ -1,4 +1,4 @@
-"""Frame caches of any frames, and of episodes that Gymnasium plays."""
+"""Frame caches of given frames, and of episodes that Gymnasium plays."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from goalreel.simulation.trajectories import Trajectories
 
 
 def layer_of(name: str, background: np.ndarray, frames) -> Layer:
-    """Return a layer that shows any frames over a background, a patch for each."""
+    """Return a layer that shows given frames over a background, one patch per frame."""
     patches = [cut_patches(background, [(0, 0, frame)]) for frame in frames]
     return Layer(name, join(patches), np.arange(len(patches), dtype=np.int32))
 
@@ -24,7 +24,7 @@ def layer_of(name: str, background: np.ndarray, frames) -> Layer:
 def film(
     path: Path, environment, reaches=range(3), success=-1e9, policy=None, attempts=9, spec=NO_SPEC
 ) -> tuple[Trajectories, FrameCache]:
-    """Return a shard's trajectories and frames, drawn by Gymnasium; a random policy plays."""
+    """Return a shard's trajectories and frames of a random policy, rendered by Gymnasium."""
     player = make_policy(policy or {"name": "random"})
     with filming(path, environment, success) as recorder:
         made = simulate_reaches(
@@ -35,7 +35,7 @@ def film(
 
 
 def groups_of(pictures):
-    """Yield groups of pictures, each with the number of its pictures and their size."""
+    """Yield groups of frames, each with the number of its frames and their size."""
     recorder = BlockRecorder()
     for picture in pictures:
         yield from recorder.add(picture)
@@ -43,7 +43,7 @@ def groups_of(pictures):
 
 
 def drawn(path: Path, *episodes) -> FrameCache:
-    """Return a frame cache of episodes' pictures, (H, W, 3) uint8 each, all of one size."""
+    """Return a frame cache of episodes' frames, (H, W, 3) uint8 each, all of one size."""
     with npz.writing(path) as add:
         frames = FrameCacheWriter(add, path.parent)
         for pictures in episodes:

@@ -1,7 +1,7 @@
-"""What the fuzz tests share: how many examples there are, junk, mutated files, and the verdict.
+"""Shared parts of the fuzz tests: numbers of examples, junk, mutated files and the verdict.
 
-The environment variable GOALREEL_FUZZ=full runs a hundred thousand examples in all; without it a
-sample of some seconds runs.
+The environment variable GOALREEL_FUZZ=full runs a hundred thousand examples in all. Without it a
+sample of a few seconds runs.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ from goalreel.errors import GoalreelError
 FULL = os.environ.get("GOALREEL_FUZZ") == "full"
 _LONGEST = 60  # seconds after which an example counts as hanging
 _MEMORY = 2 << 30  # bytes that an example may take beyond what the process has
-_MESSAGE = 6000  # characters of the longest message; those that list many errors are long
+_MESSAGE = 6000  # characters of the longest message, which may list many errors
 
 
 def examples(sample: int, full: int):
-    """Return the settings of a test: so many examples in a sample, so many in the full run."""
+    """Return the settings of a test, with its numbers of examples in a sample and in the full run."""
     return settings(
         max_examples=full if FULL else sample,
         deadline=None,
@@ -96,7 +96,7 @@ def mutated_json(draw, value):
 
 @st.composite
 def mutated_bytes(draw, content: bytes):
-    """Return bytes that differ from `content` in a few places, or are cut, doubled or others."""
+    """Return `content` with a few changed bytes, cut, doubled, or replaced by other bytes."""
     how = draw(st.sampled_from(["flip", "flip", "flip", "cut", "fill", "insert", "any", "double"]))
     if how == "any":
         return draw(st.binary(max_size=300))
@@ -124,9 +124,9 @@ _SHAPES = [(), (3,), (2, 2), (0, 9), (10**12,), (-1,)]
 
 @st.composite
 def mutated_npz(draw, path: Path):
-    """Return the bytes of an .npz file without a checksum, one array of which is not what it was.
+    """Return the bytes of an .npz file without a checksum, with one array changed.
 
-    It is missing, or has another type or shape, which its bytes need not hold.
+    The array is missing, or its header has another type or shape than its bytes.
     """
     with np.load(path, allow_pickle=False) as archive:
         arrays = dict(archive)
@@ -147,7 +147,7 @@ def mutated_npz(draw, path: Path):
 
 @contextlib.contextmanager
 def bounded():
-    """Make a hang and a claim of gigabytes fail in place of the machine."""
+    """Raise an error in the test for a hang or an allocation of gigabytes."""
 
     def hangs(*_):
         raise AssertionError(f"no end after {_LONGEST} s")
@@ -167,7 +167,7 @@ def bounded():
 
 
 def works_or_names(call, *names: str) -> object:
-    """Call; it returns, or raises a GoalreelError that holds one of `names`. Return what it did."""
+    """Return the result of a call, or None if it raises a GoalreelError with one of `names`."""
     with bounded():
         try:
             return call()

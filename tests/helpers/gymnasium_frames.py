@@ -1,4 +1,4 @@
-"""What Gymnasium draws, by itself: the oracle of every frame."""
+"""Frames that Gymnasium renders, as the reference of every frame test."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,7 @@ from conftest import CONTINUOUS
 
 
 def played(env: str, seed: int, actions: Iterable) -> Iterator[np.ndarray]:
-    """Yield the frames of an episode that Gymnasium plays: its own reset, its own steps."""
+    """Yield the frames of an episode that Gymnasium resets, steps and renders."""
     made = gymnasium.make(env, render_mode="rgb_array")
     made.reset(seed=seed)
     yield made.render()
@@ -19,7 +19,7 @@ def played(env: str, seed: int, actions: Iterable) -> Iterator[np.ndarray]:
 
 
 def drawn(env: str, states: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the picture of each state, float64 or float32."""
+    """Yield the frame of each state, float64 or float32."""
     made = gymnasium.make(env, render_mode="rgb_array")
     made.reset(seed=0)
     for state in states:

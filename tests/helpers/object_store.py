@@ -1,7 +1,6 @@
-"""An S3 server on loopback for the tests, and a project whose results stand there.
+"""An S3 server on loopback, and a project with its results on it.
 
-The server is moto's, a program of its own beside Snakemake's plugins: both are installed apart from
-what a run needs, from envs/locks/cluster-test.txt.
+The server is moto. Install it and Snakemake's plugins from envs/locks/cluster-test.txt.
 """
 
 import contextlib
@@ -49,10 +48,10 @@ def _address(server: subprocess.Popen, log: Path) -> str:
 
 
 class StoredProject(Project):
-    """A project whose results stand on a server, under the prefix `run`."""
+    """A project with its results on a server, under the prefix `run`."""
 
     def __init__(self, folder: Path, cache: Path, address: str):
-        """Copy the sources to `folder`, known to git; `address` is the server's."""
+        """Copy the sources to the git repository `folder`, for the server at `address`."""
         super().__init__(folder, cache)
         self.python = CLUSTER_BIN / "python"
         self.address = address
@@ -74,11 +73,11 @@ class StoredProject(Project):
         return [name.removeprefix(prefix) for name in re.findall("<Key>(.*?)</Key>", listing)]
 
     def read(self, name: str) -> bytes:
-        """Return a result."""
+        """Return the bytes of a result."""
         return self._request("GET", f"/run/results/{name}")
 
     def write(self, name: str, content: bytes) -> None:
-        """Put other bytes in a result's place."""
+        """Replace the bytes of a result."""
         self._request("PUT", f"/run/results/{name}", content)
 
     def delete(self, name: str) -> None:
@@ -86,7 +85,7 @@ class StoredProject(Project):
         self._request("DELETE", f"/run/results/{name}")
 
     def hashes(self) -> dict[str, str]:
-        """Return the sha256 of all results but logs and benchmarks, which hold times."""
+        """Return the sha256 of all results, except logs and benchmarks, which hold times."""
         names = [n for n in self.names() if n.split("/")[0] not in ("logs", "benchmarks")]
         return {name: hashlib.sha256(self.read(name)).hexdigest() for name in names}
 

@@ -1,4 +1,4 @@
-"""Batches of pixels that several test modules take."""
+"""Batches of pixels for several test modules."""
 
 import numpy as np
 import torch
@@ -10,13 +10,13 @@ ACTIONS = 3
 
 
 def stacks(count: int, rng: np.random.Generator, stack: int = 4) -> np.ndarray:
-    """Return random stacks: coarse squares, of which a network sees more than of noise."""
+    """Return random stacks of coarse squares, which a network sees better than noise."""
     coarse = rng.integers(0, 256, (count, stack, SIDE // 12, SIDE // 12), dtype=np.uint8)
     return coarse.repeat(12, axis=2).repeat(12, axis=3)
 
 
 def batch(count: int, seed: int, stack: int = 4) -> ReplayBatch:
-    """Return random steps, of which some terminated."""
+    """Return random steps, some of which terminated."""
     rng = np.random.default_rng(seed)
     arrays = (
         *(stacks(count, rng, stack), rng.integers(0, ACTIONS, count)),
@@ -27,6 +27,6 @@ def batch(count: int, seed: int, stack: int = 4) -> ReplayBatch:
 
 
 def largest_difference(one: dict, other: dict) -> float:
-    """Return by how much two sets of weights differ at most."""
+    """Return the largest difference between two sets of weights."""
     assert one.keys() == other.keys()
     return max(float(np.abs(one[name] - other[name]).max()) for name in one)

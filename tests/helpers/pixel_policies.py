@@ -1,4 +1,4 @@
-"""Networks with random weights, as trainings leave them, and settings of a training."""
+"""Networks with random weights in the files of a training, and settings of a training."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +15,7 @@ from goalreel.training.pixels.settings import PipelineSettings
 def random_weights(actions: int, stack: int, seed: int) -> dict[str, np.ndarray]:
     """Return a small network's weights, as Actor.of takes them.
 
-    It sees only what moves, so that its actions vary: where nothing does, all values are 0.
+    The network sees only movement, so that its actions vary. Without movement all values are 0.
     """
     rng, (convolutions, hidden) = np.random.default_rng(seed), NETWORKS["small"]
     shapes, channels = {}, stack
@@ -37,7 +37,7 @@ def random_weights(actions: int, stack: int, seed: int) -> dict[str, np.ndarray]
 def random_policy(
     path: Path, game: str, actions: int, checkpoint_steps: tuple[int, ...] = (0, 100), **changes
 ) -> Path:
-    """Write a policy file of a game; changes: fields of GameSettings."""
+    """Write a policy file of a game, with `changes` to its GameSettings."""
     settings = asdict(game_settings(game, **changes))
     weights = tuple(random_weights(actions, 4, step) for step in checkpoint_steps)
     means = tuple(float(step) for step in checkpoint_steps)
@@ -49,7 +49,7 @@ def random_policy(
 
 
 def random_perceptron(seed: int, hidden: tuple[int, ...] = (8, 8)) -> dict[str, np.ndarray]:
-    """Return the weights of a network of Mountain Car's state, as Network.of takes them."""
+    """Return the weights of a network for Mountain Car's state, as Network.of takes them."""
     rng, sizes, weights = np.random.default_rng(seed), (2, *hidden, 3), {}
     for number, (inputs, outputs) in enumerate(zip(sizes, sizes[1:], strict=False)):
         weights[f"{2 * number}.weight"] = rng.normal(0, 1, (outputs, inputs)).astype(np.float32)

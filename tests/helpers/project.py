@@ -30,14 +30,14 @@ SOURCES += ["scripts", "envs", "profiles", "docs", "examples"]
 
 
 def _heed_ctrl_c() -> None:
-    """Undo what a shell does to its background jobs, which inherit that they ignore Ctrl-C."""
+    """Restore Ctrl-C, which background jobs of a shell ignore by inheritance."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _lend_bytecode(folder: Path, cache: Path) -> None:
-    """Put the sources' bytecode beside them, which is made once and tells by itself if it fits.
+    """Copy bytecode next to the sources, compiled once for all projects.
 
-    Else the first jobs of thousands of projects would compile what they import.
+    Otherwise the first jobs of thousands of projects would compile their imports.
     """
     mode = py_compile.PycInvalidationMode.CHECKED_HASH
     for source in folder.rglob("*.py"):
@@ -53,7 +53,7 @@ def _lend_bytecode(folder: Path, cache: Path) -> None:
 
 
 def _words(options: Iterable[str], config: dict | None) -> list[str]:
-    """Return the words of a command line, the configuration's last; results/ is the folder."""
+    """Return the words of a command line with the results in results/. The options come last."""
     options = list(options)
     folder = {} if "--configfile" in options else {"results": "results"}
     values = [f"{key}={value}" for key, value in (folder | (config or {})).items()]
@@ -61,16 +61,17 @@ def _words(options: Iterable[str], config: dict | None) -> list[str]:
 
 
 class Project:
-    """A copy of the workflow in a folder of its own, and runs of it.
+    """A copy of the workflow in a folder of its own, and its runs.
 
-    python: the interpreter that they use; tests of clusters and of object storage have their own.
+    Attributes:
+        python: the interpreter of the runs. Tests of clusters and object storage use another one.
     """
 
     python = sys.executable
     _started: ClassVar[list[subprocess.Popen]] = []
 
     def __init__(self, folder: Path, cache: Path):
-        """Copy the sources to `folder`; `cache` stands for the user's cache folder."""
+        """Copy the sources to `folder`, for runs with `cache` as the user's cache folder."""
         self.folder = folder
         self.cache = cache
         for name in SOURCES:
@@ -78,18 +79,18 @@ class Project:
 
     @classmethod
     def at(cls, folder: Path, cache: Path) -> "Project":
-        """Return the project of a folder that holds the workflow already."""
+        """Return the project of a folder that already holds the workflow."""
         project = cls.__new__(cls)
         project.folder, project.cache = folder, cache
         return project
 
     def copied(self, folder: Path) -> "Project":
-        """Return a copy with its results, their time stamps and Snakemake's notes of them."""
+        """Return a copy with the results, their time stamps and Snakemake's metadata."""
         shutil.copytree(self.folder, folder)
         return Project.at(folder, self.cache)
 
     def restore(self, name: str) -> None:
-        """Bring one of the sources back to what the repository has, with a new time stamp."""
+        """Restore a source from the repository, with a new time stamp."""
         source, target = REPOSITORY / name, self.folder / name
         if source.is_dir():
             shutil.rmtree(target, ignore_errors=True)
@@ -100,15 +101,15 @@ class Project:
             shutil.copyfile(source, target)
 
     def edit(self, name: str, old: str, new: str) -> None:
-        """Replace a piece of a source, which must be there."""
+        """Replace a piece of a source, which must contain it."""
         text = (self.folder / name).read_text(encoding="utf-8")
         assert old in text, f"{name} has no {old!r}"
         edited = self.folder / f"{name}.edited"
         edited.write_text(text.replace(old, new, 1), encoding="utf-8")
-        edited.replace(self.folder / name)  # at once, also for a run that is reading it
+        edited.replace(self.folder / name)  # atomic, as a run may be reading it
 
     def start(self, *options: str, config: dict | None = None, within=(), **environment: str):
-        """Start Snakemake, by the command `within` if there is one, and return the process."""
+        """Start Snakemake, by the command `within` if it is given, and return the process."""
         process = subprocess.Popen(
             [*within, str(self.python), "-m", "snakemake", *_words(options, config)],
             cwd=self.folder,
@@ -116,7 +117,7 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            start_new_session=True,  # a test's Ctrl-C goes to this run alone
+            start_new_session=True,  # a test's Ctrl-C goes only to this run
             preexec_fn=_heed_ctrl_c,
         )
         self._started.append(process)
@@ -124,7 +125,7 @@ class Project:
 
     @classmethod
     def end_runs(cls) -> None:
-        """End what was started and still runs, jobs included."""
+        """End all processes of the project that still run, with their jobs."""
         while cls._started:
             with cls._started.pop() as process:
                 if process.poll() is None:
@@ -134,7 +135,7 @@ class Project:
         self, *options: str, config: dict | None = None, **environment: str
     ) -> tuple[int, str]:
         """Run Snakemake and return its exit status and its output."""
-        if environment or self.python != sys.executable:  # which shape how Python starts
+        if environment or self.python != sys.executable:  # these change how Python starts
             process = self.start(*options, config=config, **environment)
             output, _ = process.communicate()
             return process.returncode, output
@@ -154,7 +155,7 @@ class Project:
         return output
 
     def jobs(self, *options: str, config: dict | None = None, **environment: str) -> dict:
-        """Return how many jobs of each rule a run would have, `all` left out."""
+        """Return the number of jobs of each rule in a dry run, without `all`."""
         output = self.run("--dry-run", *options, config=config, **environment)
         if "Nothing to be done" in output:
             return {}

@@ -1,7 +1,7 @@
-"""What tests of recordings share: decoding to RGB, memory, Gymnasium's recorders without moviepy.
+"""Shared parts of the tests of recorders: decoding to RGB, memory, and a stand-in for moviepy.
 
-moviepy needs an older Pillow than goalreel. What Gymnasium hands to it is what counts here, and a
-stand-in for its one class keeps that.
+moviepy needs an older Pillow than goalreel. The tests need only the frames that Gymnasium passes to
+it, and the stand-in keeps these.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from project import REPOSITORY
 
-# Programs in ffmpeg's place (conftest.fake_ffmpeg), and what the error says of them.
+# Scripts that replace ffmpeg (conftest.fake_ffmpeg), and a part of the error message.
 BROKEN = [
     ("cat > /dev/null; echo 'No space left on device' >&2; exit 1", "No space left on device"),
     ("kill -9 $$", "killed by SIGKILL"),
@@ -39,7 +39,7 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 
 class _Clip:
-    """In place of moviepy's ImageSequenceClip: `write_videofile` keeps the frames as they are."""
+    """A stand-in for moviepy's ImageSequenceClip, whose `write_videofile` keeps the frames unchanged."""
 
     def __init__(self, sequence, fps):
         if not len(sequence):
@@ -52,7 +52,7 @@ class _Clip:
 
 
 def stand_in_for_moviepy(monkeypatch) -> None:
-    """Let Gymnasium find the stand-in where it looks for moviepy."""
+    """Install the stand-in as moviepy."""
     name = "moviepy.video.io.ImageSequenceClip"
     parts = name.split(".")
     for length in range(1, len(parts) + 1):
@@ -79,14 +79,14 @@ def decoded_rgb(path: Path) -> list[np.ndarray]:
 
 
 def same_episodes(ours, theirs) -> bool:
-    """Tell whether played episodes are the same, bit for bit."""
+    """Return whether episodes are the same, bit for bit."""
     pairs = zip(ours, theirs, strict=True)
     columns = (zip(vars(a).values(), vars(b).values(), strict=True) for a, b in pairs)
     return all(np.array_equal(a, b) for pair in columns for a, b in pair)
 
 
 def equal(ours: dict[str, list], theirs: dict[str, list]) -> bool:
-    """Tell whether two recorders made the same files of the same frames, pixel for pixel."""
+    """Return whether two recorders made the same files with the same frames, pixel for pixel."""
     return ours.keys() == theirs.keys() and all(
         len(ours[name]) == len(theirs[name])
         and all(np.array_equal(a, b) for a, b in zip(ours[name], theirs[name], strict=True))
@@ -94,7 +94,7 @@ def equal(ours: dict[str, list], theirs: dict[str, list]) -> bool:
     )
 
 
-# The start of a program that measures itself. Not getrusage: it counts the parent's peak too.
+# The start of a program that measures itself. getrusage would also count the parent's peak.
 PEAK = """
 import pathlib, re, sys
 

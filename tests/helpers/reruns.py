@@ -1,8 +1,8 @@
-"""The jobs of a run and their specs, planned in this process: what an edit reruns, in milliseconds.
+"""The jobs of a run and their specs, planned in this process, to find the reruns of an edit fast.
 
-Snakemake reruns a job whose spec differs from that of its last run, and jobs that take its result;
-their specs differ too, as they hold a digest of what they take. Real dry runs beside the tables
-confirm that the specs tell the same as Snakemake.
+Snakemake reruns a job if its spec differs from that of its last run, and the jobs that take its
+result. Their specs also differ, because they hold a digest of the specs of their inputs. A few real
+dry runs confirm that specs and Snakemake agree.
 """
 
 import shutil
@@ -21,14 +21,14 @@ from goalreel.workflow.plan import Plan
 from goalreel.workflow.stages import STAGES
 
 FILM = ("concat", "episodes")
-_IN_NO_SPEC = {"plots": "episodes"}  # a rule that runs again after another by its files alone
+_IN_NO_SPEC = {"plots": "episodes"}  # a rule that reruns after another only because of its files
 
 
 class Sources:
-    """A copy of the workflow's programs and configuration, to be edited and planned with."""
+    """An editable copy of the workflow's programs and configuration, to plan with."""
 
     def __init__(self, folder: Path, monkeypatch):
-        """Copy them to a folder; `monkeypatch` has the fingerprint read again what was edited."""
+        """Copy them to a folder, and let `monkeypatch` point the fingerprint at it."""
         self.folder = folder
         for name, function in list(vars(fingerprint).items()):
             if hasattr(function, "cache_clear"):
@@ -40,7 +40,7 @@ class Sources:
 
     @contextmanager
     def edited(self, name: str) -> Iterator[None]:
-        """Add a statement, or an empty line where there are none, to a file of scripts/."""
+        """Add a statement to a file of scripts/, or an empty line if it has no statement."""
         path = self.folder / "scripts" / name
         text = path.read_text(encoding="utf-8")
         path.write_text(f"{text}_ = 0\n" if path.suffix == ".py" else f"{text}\n", encoding="utf-8")
@@ -50,7 +50,7 @@ class Sources:
             path.write_text(text, encoding="utf-8")
 
     def specs(self, config: Mapping, targets: Sequence[str] = FILM) -> dict[tuple, str]:
-        """Return the spec of every job of a run from nothing, by rule and wildcards."""
+        """Return the spec of every job of a new run, by rule and wildcards."""
         given = yaml.safe_load((self.folder / "config.yaml").read_text(encoding="utf-8"))
         for key, value in config.items():
             given[key] = given[key] | value if isinstance(value, dict) else value
@@ -68,13 +68,13 @@ class Sources:
 
 
 def _names(plan: Plan, rule: str) -> list[str]:
-    """Return the shard of each of a rule's jobs, "" for a job of the whole run."""
+    """Return the shards of a rule's jobs, "" for a job of the whole run."""
     count = plan.run.shards if STAGES[rule].scope == "shard" else 0
     return [shard_name(place) for place in range(count)] or [""]
 
 
 def rerun(before: Mapping[tuple, str], after: Mapping[tuple, str]) -> dict[str, int]:
-    """Return how many jobs of each rule run once the specs are `after`."""
+    """Return the number of jobs of each rule that rerun when the specs become `after`."""
     jobs = Counter(rule for rule, name in after if after[rule, name] != before.get((rule, name)))
     for rule, source in _IN_NO_SPEC.items():
         if source in jobs and (rule, "") in after:
@@ -83,7 +83,7 @@ def rerun(before: Mapping[tuple, str], after: Mapping[tuple, str]) -> dict[str, 
 
 
 def _by_content(function):
-    """Return a function of a path, and more, that keeps its results as long as the file does."""
+    """Cache a function of a path until the file changes."""
     results = {}
 
     def call(path, *more):

@@ -10,7 +10,7 @@ _TOGETHER = tuple(f"test_{name}.py" for name in _COSTLY)
 
 
 class ByModule(LoadScopeScheduling):
-    """A test by itself, or all tests of one of the modules."""
+    """A scope: one test, or all tests of a module that shares a fixture."""
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.split("::")[0]

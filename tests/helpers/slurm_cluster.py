@@ -1,8 +1,7 @@
-"""A SLURM of one node for the tests: munged, slurmctld and slurmd on loopback, and their end.
+"""A SLURM cluster of one node: munged, slurmctld and slurmd on loopback.
 
-Everything it has (key, socket, configuration, state, logs) stands in one temporary folder, its
-ports are free ones, and its daemons are stopped by their process ids. No file of the system's own
-SLURM is read. It enforces memory limits by polling, each second, as it may have no cgroups.
+Its key, socket, configuration, state and logs are in one temporary folder. It uses free ports, and
+reads no file of the system's SLURM. It polls memory every second, because cgroups may be missing.
 """
 
 import getpass
@@ -19,7 +18,7 @@ import pytest
 
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "srun")
 _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-_SECONDS = 300  # that anything may take before a test gives up on it
+_SECONDS = 300  # after which a test gives up
 
 _CONFIGURATION = """
 ClusterName=goalreel
@@ -57,10 +56,10 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 class Cluster:
-    """A running SLURM; `environment` is what its commands and Snakemake need."""
+    """A running SLURM cluster, with the `environment` of its commands and of Snakemake."""
 
     def __init__(self):
-        """Start the daemons and wait until the node takes jobs; skip where SLURM is missing."""
+        """Start the daemons and wait until the node takes jobs, or skip if SLURM is not installed."""
         missing = [name for name in _PROGRAMS if not shutil.which(name, path=_PATH)]
         if missing:
             pytest.skip(f"SLURM is not installed (slurm-wlm and munge): no {', '.join(missing)}")
@@ -128,17 +127,17 @@ class Cluster:
         return answer.stdout if answer.returncode == 0 else ""
 
     def jobs(self, state: str = "all", but: Iterable[str] = ()) -> list[str]:
-        """Return the ids of the jobs in a state, the oldest first, without those of `but`."""
+        """Return the ids of the jobs in a state, the oldest first, except those in `but`."""
         output = self.command("squeue", "-h", f"--states={state}", "-o", "%i")
         return sorted(set(output.split()).difference(but), key=int)
 
     def facts(self, job: str) -> dict[str, str]:
-        """Return the facts that SLURM shows of a job, by name."""
+        """Return the fields that SLURM shows of a job."""
         words = self.command("scontrol", "show", "job", job).split()
         return dict(word.split("=", 1) for word in words if "=" in word)
 
     def wait(self, done, what: str, process: subprocess.Popen | None = None):
-        """Wait until `done` returns something true, and return it; fail if it never does."""
+        """Return the first true result of `done`, or fail after a time limit."""
         end = time.monotonic() + _SECONDS
         while time.monotonic() < end:
             if found := done():

@@ -1,7 +1,7 @@
-"""Trials of faults: how often each is tried, on which runs, and what must come of it.
+"""Trials of faults: their numbers, the runs that they disturb, and the recovery.
 
-A trial damages or stops a run and leaves it to `recover`: the next plain runs must end with the
-bytes of an undisturbed run and with nothing else in the results folder.
+A trial damages or stops a run and then calls `recover`. The next plain runs must end with the bytes
+of an undisturbed run, and with no other file in the results folder.
 """
 
 import contextlib
@@ -25,27 +25,27 @@ TIMES = int(os.environ.get("GOALREEL_FAULTS", "1"))  # factor on the number of r
 SMALL = {"reaches": 8, "shard_size": 4}  # the run that `filmed` made, undisturbed
 BY_X264 = SMALL | {"encode": "{encoder: x264}"}
 SHARDS = ("00000", "00001")
-BOUND = 240  # seconds for one run, which alone takes some; what takes longer hangs
+BOUND = 240  # seconds after which a run counts as hanging
 
 
 def sampled(values) -> list:
-    """Return a test's parameters; those beyond the first are slow."""
+    """Return a test's parameters, all but the first marked as slow."""
     first, *others = (value if isinstance(value, tuple) else [value] for value in values)
     return [pytest.param(*first), *(pytest.param(*v, marks=pytest.mark.slow) for v in others)]
 
 
 def trials(count: int):
-    """Return the mark that runs a test `count` times; trials beyond the first are slow."""
+    """Return the mark that runs a test `count` times, all but the first marked as slow."""
     return pytest.mark.parametrize("trial", sampled(range(TIMES * count)))
 
 
 def generator(*what) -> random.Random:
-    """Return the random numbers of a trial: the same each time that it is run."""
+    """Return the random generator of a trial, the same in each run of the tests."""
     return random.Random(repr(what))  # noqa: S311
 
 
 def finished(process) -> str:
-    """Wait for a run and return its output, which holds no traceback."""
+    """Wait for a run and return its output, which must contain no traceback."""
     output, _ = process.communicate(timeout=BOUND)
     assert "Traceback" not in output, output
     return output
@@ -54,15 +54,15 @@ def finished(process) -> str:
 def recover(
     project: Project, expected: dict, config=SMALL, culprits=(), complete=False, targets=()
 ) -> None:
-    """Run plainly until a run succeeds; the results must then be those of an undisturbed run.
+    """Run plainly until a run succeeds, and compare the results with those of an undisturbed run.
 
     Args:
         project: whose run was disturbed.
         expected: the hashes of the results of an undisturbed run.
         config: of its runs.
-        culprits: files that one run may refuse, if it names them all, before the next succeeds.
-        complete: whether the film was complete before, so that a run does not need its sources;
-            those that are missing are then made by name.
+        culprits: files that one run may reject, if it names them all, before the next succeeds.
+        complete: whether the film was complete before. A run then does not need its sources, and
+            the test makes missing ones by name.
         targets: of the run; none for the film.
     """
     options = ["--keep-going"] if culprits else []
@@ -89,14 +89,14 @@ def recover(
 
 
 def verified(project: Project, config: dict) -> list[Verdict]:
-    """Verify a project's results by what the workflow plans there."""
+    """Return the verdicts of `verify` on a project's results."""
     spec = Plan(load_config(config), project.folder / "scripts").spec("verify", {})
     outputs = {name: stage.paths for name, stage in STAGES.items()}
     return verify_results(project.folder / "results", outputs, parse_spec(spec), 2)
 
 
 def forget(project: Project, *names: str) -> None:
-    """Remove results, as if the run had not come so far."""
+    """Remove results, as if the run had not made them yet."""
     for name in names:
         path = project.folder / "results" / name
         if path.is_dir():
@@ -106,13 +106,10 @@ def forget(project: Project, *names: str) -> None:
 
 
 def processes(project: Project, programs: tuple[str, ...], option: str = "") -> list[int]:
-    """Return the processes in a project's folder whose program, or its script, is so named.
-
-    option: a word that stands in their command.
-    """
+    """Return the ids of a project's processes with one of the programs, and `option` as a word."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # it has ended
             words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
             names = {Path(word).name for word in words[:2]}
             here = (folder / "cwd").readlink().is_relative_to(project.folder)
@@ -122,7 +119,7 @@ def processes(project: Project, programs: tuple[str, ...], option: str = "") -> 
 
 
 def wait_for(what, seconds: float = 60):
-    """Return what `what()` returns as soon as it is true, or None after some time."""
+    """Return the first true result of `what()`, or None after a time limit."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if found := what():
@@ -132,7 +129,7 @@ def wait_for(what, seconds: float = 60):
 
 
 def replaced(path: Path, content: bytes, keep_times: bool) -> None:
-    """Replace a file's content, with its old time stamps or with new ones."""
+    """Replace a file's content, and keep or renew its time stamps."""
     status = path.stat()
     path.write_bytes(content)
     if keep_times:

@@ -1,4 +1,4 @@
-"""What all benchmarks share: contenders in turns, clocks, and tables with a line on the machine.
+"""Shared parts of all benchmarks: contenders in turns, clocks, and tables that name the machine.
 
 Benchmarks of films need envs/locks/bench.txt. Those of training need envs/locks/run.txt and the
 group train-test of pyproject.toml. Each prints its table and writes it to benchmarks/results, or to
@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 sys.path.insert(0, str(ROOT / "scripts"))
-os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # Gymnasium's renderer needs no screen
+os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # render without a screen
 
 ENV = "MountainCar-v0"
 FILM_PACKAGES = (
@@ -38,7 +38,7 @@ _SIMD = ("amx_bf16", "avx512_bf16", "avx512f", "avx2", "asimd")  # flags, the st
 
 
 class MismatchError(Exception):
-    """A contender did not play or show the same as goalreel."""
+    """A contender played or showed something different from goalreel."""
 
 
 # Command lines and turns
@@ -59,7 +59,7 @@ def _absolute(text: str) -> Path:
 
 
 def take_turns(contenders: Mapping, runs: int, rotate: bool = True) -> dict:
-    """Return what each contender returned in each run.
+    """Return the results of each contender, one per run.
 
     Contenders take turns, so that a busy machine slows all of them alike.
 
@@ -87,7 +87,7 @@ def row_process(module: str, name: str, python: str = sys.executable) -> dict:
 
 
 def rate(work: Callable[[], int], seconds: float, clock: Callable = time.process_time) -> float:
-    """Repeat `work` for some seconds; return the units per second that it counted."""
+    """Repeat `work` for some seconds, and return the units per second that it counted."""
     units, start = 0, clock()
     while (spent := clock() - start) < seconds:
         units += work()
@@ -99,7 +99,7 @@ def rate_rows(groups: Mapping, runs: int, seconds: float) -> list[list[str]]:
 
     Args:
         groups: the work of each contender, by group and name; the first of a group is its baseline.
-        runs: rounds, of which the median is shown.
+        runs: number of rounds. The table shows medians.
         seconds: CPU time of a sample.
     """
     works = {(group, name): work for group in groups for name, work in groups[group].items()}
@@ -119,7 +119,7 @@ def rate_rows(groups: Mapping, runs: int, seconds: float) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Process:
-    """The needs of a Python process: bytes of memory at most, CPU seconds, seconds, and its text.
+    """The figures of a Python process: peak bytes of memory, CPU seconds, seconds, and output.
 
     `own` is the CPU time of the process, `children` that of the processes that it waited for.
     """
@@ -132,26 +132,26 @@ class Process:
 
 
 def cpu_seconds() -> float:
-    """Return the CPU time of this process and of the children that it waited for."""
+    """Return the CPU seconds of this process and of the children that it waited for."""
     both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(used.ru_utime + used.ru_stime for used in both)
 
 
 def cpu_of(work: Callable) -> tuple[object, float]:
-    """Return the result of `work` and its CPU seconds, those of its children included."""
+    """Return the result of `work` and its CPU seconds, including its children's."""
     before = cpu_seconds()
     result = work()
     return result, cpu_seconds() - before
 
 
 def peak_bytes(key: str = "VmHWM") -> int:
-    """Return the most memory that this process has held."""
+    """Return the peak memory of this process in bytes."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(re.search(rf"{key}:\s*(\d+) kB", status)[1]) * 1024
 
 
 def run_python(arguments: Sequence, folder: Path) -> Process:
-    """Run Python in a folder, with an empty user's cache in it. Raises RuntimeError."""
+    """Run Python in a folder, with the user's cache in FOLDER/cache. Raises RuntimeError."""
     environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
     start = time.perf_counter()
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
@@ -175,11 +175,11 @@ def run_workflow(
     """Run `snakemake` in a folder, its results in FOLDER/results. Raises RuntimeError.
 
     Args:
-        folder: is made if it is missing.
-        cores: of Snakemake.
+        folder: created if it is missing.
+        cores: Snakemake's number of cores.
         config: KEY=VALUE words.
         cache: the user's cache folder.
-        targets: the film if none is given.
+        targets: Snakemake's targets, by default the film.
 
     Returns:
         The seconds, and the processes of each program.
@@ -209,13 +209,13 @@ def run_workflow(
 
 
 def available_cores() -> int:
-    """Return the cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 @contextmanager
 def pinned(cores: int):
-    """Bind this process and its new children to so many cores."""
+    """Bind this process and its new children to some cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(before)[:cores])
     try:
@@ -228,12 +228,12 @@ def pinned(cores: int):
 
 
 def digits(value: float) -> str:
-    """Return a number with three digits, and a large one with commas."""
+    """Return a number with three digits, or a large one with commas."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def medians(runs: int) -> str:
-    """Return the beginning of a note."""
+    """Return the beginning of a note on the number of runs."""
     return f"Medians of {runs} runs, in turns" if runs > 1 else "One run"
 
 
@@ -248,12 +248,12 @@ def write_table(
     """Print a table with notes and the machine below it, and write PATH.md and PATH.csv.
 
     Args:
-        path: without an ending.
+        path: of the tables, without a suffix.
         header: names of the columns.
         rows: cells below them.
         notes: sentences below the Markdown table.
-        words: columns of text, which come first.
-        packages: whose versions are named.
+        words: number of text columns, which come first.
+        packages: to name with their versions.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     rows, machine = list(rows), describe_machine(packages)

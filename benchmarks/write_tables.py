@@ -1,15 +1,15 @@
-"""Write what the benchmarks measured into README.md and the pages of docs/: tables and figures.
+"""Write the tables and figures of the benchmarks into README.md and the pages of docs/.
 
-    python -m benchmarks.write_tables            writes what has changed
-    python -m benchmarks.write_tables --check    ends with status 1 where something has changed
+    python -m benchmarks.write_tables            writes the changed pages
+    python -m benchmarks.write_tables --check    only names them, and ends with status 1 if any
 
-A page holds markers, and what stands between them is replaced:
+A page holds markers. This program replaces the text between them:
 
     <!-- table: peers -->...<!-- end -->                     results/peers.md
     <!-- value: peers | ROW | ratio -->...<!-- end -->       a cell of results/peers.csv
 
 results/ablation.md is `compare_training/table.md` of `snakemake compare_training`.
-Within a table of the page a value's bars have a backslash before them.
+In a table of the page, write a backslash before the bars of a value.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def filled(text: str) -> str:
-    """Return a page with all that its markers name."""
+    """Return a page with the contents of its markers."""
 
     def replaced(match: re.Match) -> str:
         opening, kind, name, end = match[1], match[2], match[3], match[4]
@@ -57,9 +57,9 @@ def filled(text: str) -> str:
 
 
 def value(name: str, row: str, column: str) -> str:
-    """Return a cell, thousands with commas; the row is the first whose cells begin with `row`.
+    """Return a cell, with commas for thousands, of the first row that begins with `row`.
 
-    Cells of text are joined by a comma and a space.
+    A comma and a space join the cells of a row.
     """
     cell = _row(name, row)[column].replace(",", "")
     number = float(cell.rstrip("%"))

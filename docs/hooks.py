@@ -1,11 +1,11 @@
-"""What mkdocs does with each page before it is rendered: generated parts, links into the sources.
+"""Hooks of mkdocs: insert the generated parts of pages, and adapt links into the sources.
 
 The first page, index.md, is README.md. Generated parts:
 
     <!-- options -->    the tables of all options, from their models
     <!-- api -->        the documentation of each public name of the package
 
-A link that leaves docs/, as GitHub shows it, becomes the path alone, which must exist.
+A link that leaves docs/, as GitHub shows it, becomes only the path, which must exist.
 """
 
 import logging
@@ -20,7 +20,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]+)(?:#[^)]*)?\)")
 
 
 def on_config(config):
-    """Let the pages' hook import the package."""
+    """Add the package to the path of imports."""
     sys.path.insert(0, str(ROOT / "scripts"))
     return config
 
@@ -46,12 +46,12 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
 
 
 def _relocate(markdown: str) -> str:
-    """Return a page of the repository's top folder with its links as a page of docs/ has them."""
+    """Return a page of the repository's top folder with links relative to docs/."""
     return re.sub(r'(\]\(|src=")(?!https?:)', r"\1../", markdown).replace("../docs/", "")
 
 
 def _source(match: re.Match, page: str) -> str:
-    """Return a link within docs/ as it is, and one that leaves it as the path in the repository."""
+    """Return a link within docs/ unchanged, or the path in the repository for any other link."""
     path = posixpath.normpath(f"docs/{posixpath.dirname(page)}/{match[2]}")
     if path.startswith("docs/"):
         return match[0]

@@ -20,7 +20,7 @@ from minigrid.utils.baby_ai_bot import BabyAIBot
 ROOT, GRID = Path(__file__).parents[1], "minigrid:BabyAI-KeyCorridorS4R3-v0"
 HERE, PONG = f"policy={__file__}", "policy={name: pixels, file: examples/pong_policy.npz}"
 TRACK = "env_kwargs={camera_name: track}"
-# Place and size in the image, seconds to skip, and the options of each film; the first is a swarm.
+# Place and size in the image, seconds to skip, and options of each film. The first is a swarm.
 FILMS = (
     ("0_0", "278:184", 0, "policy={epsilon: 0.3}", "reaches=1000"),
     ("281_0", "278:184", 0, "env=LunarLander-v3", HERE, "seeds=1-2"),
@@ -55,7 +55,7 @@ def make_policy(env_id, seed):
         env.step(actions[-1])
         return actions[-1]
 
-    def drive(seen):  # towards the middle of the road ahead, which is not green
+    def drive(seen):  # towards the middle of the road ahead, whose pixels are not green
         road = seen[58:70, :, 1].astype(int) - seen[58:70, :, 0] < 40
         turn = (road * np.arange(-48, 48)).sum() / max(road.sum(), 1) / 20
         is_fast = (seen[84:94, 13, 0] > 100).sum() >= 3  # by the bar at the bottom

@@ -1,4 +1,4 @@
-"""Make the images of README.md and docs/ from two runs, but for films.webp.
+"""Make the images of README.md and docs/ from two runs, except films.webp.
 
     snakemake -j 2 all grid swarm phase stills report
     snakemake training_progress --config policy=dqn results=results-dqn
@@ -51,7 +51,7 @@ def film_frame(name: str | Path, number: int) -> Image.Image:
 
 
 def hud_frame(reach: int, before_end: int) -> np.ndarray:
-    """Return a frame some steps before a reach's end, with caption and HUD."""
+    """Return a frame shortly before the end of a reach, with caption and HUD."""
     trajectories = read_trajectories(RESULTS / "trajectories" / "00000.npz")
     cache = open_cache(RESULTS / "frames" / "00000.npz")
     texts = captions(CAPTION, trajectories, ENV, "reach")
@@ -96,7 +96,7 @@ def blocks_frame(seed: int, step: int) -> np.ndarray:
 
 
 def save_report() -> None:
-    """Save a screenshot of the report's upper part, an episode chosen."""
+    """Save a screenshot of the report's upper part, with an episode selected."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()

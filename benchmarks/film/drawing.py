@@ -3,7 +3,7 @@
 Random episodes are played twice: by Gymnasium, and with goalreel's frames. All frames are compared.
 The table is drawing.csv and drawing.md.
 
-    python -m benchmarks.film.drawing                                       some minutes
+    python -m benchmarks.film.drawing                                       a few minutes
     python -m benchmarks.film.drawing --envs Taxi-v4 --episodes 5 --runs 1  a first try
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.harness import MismatchError, cpu_of, medians, parser, take_turns, write_table
 
-# Episodes of each.
+# Number of episodes per environment.
 ENVS = {
     **{"CartPole-v1": 200, "Acrobot-v1": 50, "Pendulum-v1": 50, "LunarLander-v3": 50},
     **{"FrozenLake-v1": 400, "CliffWalking-v1": 50, "Taxi-v4": 50},
@@ -51,7 +51,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def measure(name: str, episodes: int) -> tuple[int, float, float, float]:
-    """Return frames, µs of CPU time for one: Gymnasium's, ours, and their ratio.
+    """Return the number of frames, the µs per frame of Gymnasium and of goalreel, and the ratio.
 
     Raises:
         MismatchError: a frame differs.

@@ -11,7 +11,7 @@ CPU seconds are those of this process and its ffmpeg. Luma's PSNR is against the
 
     python -m benchmarks.film.encoding quality                               ten minutes
     python -m benchmarks.film.encoding quality --episodes 3 --runs 1         a first try
-    python -m benchmarks.film.encoding blocks                                some minutes
+    python -m benchmarks.film.encoding blocks                                a few minutes
     python -m benchmarks.film.encoding presets --runs 1 --envs CartPole-v1   a first try
     python -m benchmarks.film.encoding lossless                              five minutes
 """
@@ -82,9 +82,9 @@ def compare(group: str, works: dict, baseline: str, folder: Path, runs: int) -> 
     Args:
         group: the cell of the first column.
         works: by encoder, a function of the path of a segment, and the frames in it.
-        baseline: the encoder to whose figures the ratios are.
+        baseline: the encoder that all ratios refer to.
         folder: for the segments.
-        runs: of which the median is shown; a run that imports comes before them.
+        runs: number of runs after a first one that imports. The table shows medians.
     """
     paths = {name: folder / f"{number}.mp4" for number, name in enumerate(works)}
     quality = {}
@@ -109,7 +109,7 @@ def compare(group: str, works: dict, baseline: str, folder: Path, runs: int) -> 
 
 
 def luma_psnr(path: Path, cache) -> tuple[float, float]:
-    """Return the PSNR of luma in dB, of all frames and of the worst, as ffmpeg decodes them."""
+    """Return the PSNR of luma in dB of all frames and of the worst one, as ffmpeg decodes them."""
     import imageio_ffmpeg
 
     from goalreel.encoding.yuv import Yuv420p
@@ -130,7 +130,7 @@ def luma_psnr(path: Path, cache) -> tuple[float, float]:
 
 
 def mountain_car(folder: Path, reaches: int):
-    """Play and render Mountain Car; return the trajectories' and the frame cache's paths."""
+    """Play and render Mountain Car, and return the paths of trajectories and frame cache."""
     from goalreel.environments.environment import make_environment
     from goalreel.films.render import render_states
     from goalreel.policies.policy import make_policy
@@ -159,7 +159,7 @@ def filmed(film: Film, folder: Path, cards: int = 0, episodes: int | None = None
     Args:
         film: the environment.
         folder: for the frame cache.
-        cards: title card frames; if there are any, captions too, and a whole shard.
+        cards: number of title card frames. With any, return a whole shard with captions.
         episodes: of that shard.
     """
     from goalreel.environments.environment import make_environment
@@ -274,7 +274,7 @@ def presets(folder: Path, options) -> None:
 
 
 def drawn(folder: Path, options, table: str, films, encoders: dict, baseline: str, cards: int):
-    """Write the table of some films by some encoders; a baseline is one of them."""
+    """Write the table of some films by some encoders, one of which is the baseline."""
     from goalreel.films.segment import assemble_blocks, encode_segment
 
     def work(frames, settings: dict) -> tuple:
@@ -312,7 +312,7 @@ def lossless(folder: Path, options) -> None:
 
 
 def coded_bytes(cache, codec: list[str], path: Path) -> float:
-    """Return the bytes of a frame by a codec."""
+    """Return a codec's bytes per frame."""
     from goalreel.encoding import ffmpeg
 
     height, width = cache.background.shape[:2]

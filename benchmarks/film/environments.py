@@ -57,7 +57,7 @@ from benchmarks.harness import (
     write_table,
 )
 
-_NUM_ENVS = 8  # of EnvPool's, side by side, so that the cost of a call does not count
+_NUM_ENVS = 8  # side by side in EnvPool, so that the cost of a call does not count
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Found:
     start: Run  # an episode of one step
     runs: dict[int, list[Run]]  # by cores
     taken: dict[str, list[Taken]] = field(default_factory=dict)  # by peer; "floor" too
-    reason: str = ""  # of a peer that is not there
+    reason: str = ""  # for a missing peer
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -94,14 +94,14 @@ def main(argv: list[str] | None = None) -> None:
     found: list[Found] = []
     for film in options.films:
         place = tempfile.TemporaryDirectory(prefix="goalreel-environments-")
-        with place as folder, contextlib.chdir(folder):  # where MuJoCo leaves its log
+        with place as folder, contextlib.chdir(folder):  # MuJoCo writes its log there
             found.append(measure(film, Path(folder), options))
         rows = [cells(each, options.cores) for each in found]
         write_table(options.output / "environments", head, rows, notes(found, options))
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Return the options of a command line, the chosen films among them."""
+    """Return the options of a command line, with the chosen films."""
     add = (options := parser(__doc__)).add_argument
     names = [film.name for film in FILMS]
     add("--episodes", type=int, default=1000, help="of each environment at most (20 to 1000)")
@@ -120,7 +120,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def measure(film: Film, folder: Path, options: argparse.Namespace) -> Found:
-    """Let everyone film an environment, in turns. Raises MismatchError."""
+    """Let all contenders film an environment in turns. Raises MismatchError."""
     numbers = itertools.count()
     episodes: list[Episode] = []
 
@@ -163,7 +163,7 @@ def alone(work: Callable, *arguments: object) -> object:
 
 
 def goalreel(film: Film, folder: Path, cores: int) -> Run:
-    """Film by the whole workflow in the new `folder`, on so many cores."""
+    """Film by the whole workflow in the new `folder`, on `cores` cores."""
     import goalreel
     from goalreel.mp4.reader import read_index
 

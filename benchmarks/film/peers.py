@@ -45,7 +45,7 @@ from benchmarks.harness import (
 HEADER = ("step", "FPS", "time, s", "ratio", "fastest, s", "slowest, s")
 _BARE = ("overlay={title_card: 0, caption: ''}",)  # nothing over the frames, as in the peers' films
 _MEDIUM = "goalreel, warm, x264 preset medium as the peers"
-FILMS = {  # the first finds an empty cache
+FILMS = {  # the first one starts with an empty cache
     "goalreel, cold": _BARE,
     "goalreel, warm": _BARE,
     "goalreel, warm, title cards and captions": (),
@@ -90,7 +90,7 @@ def cells(step: str, taken: list[Taken], whole: int, base: list[Taken]) -> list[
 
 
 def measure(folder: Path, options) -> dict[str, dict[str, Taken]]:
-    """Let every contender work once; goalreel first, as the peers replay its episodes."""
+    """Measure every contender once, goalreel first, because the peers replay its episodes."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         place = Path(name)
         films = dict(films_of(place, options))
@@ -104,7 +104,7 @@ def measure(folder: Path, options) -> dict[str, dict[str, Taken]]:
 
 
 def films_of(folder: Path, options) -> Iterator[tuple[str, Taken]]:
-    """Film with everyone, from nothing to MP4."""
+    """Film with every contender, from the start to the MP4 file."""
     for name, config in FILMS.items():
         yield name, film_with_goalreel(folder / name, folder / "cache", options, config)
     episodes = recorded_episodes(folder / "goalreel, cold" / "results", options.peer_episodes)
@@ -114,7 +114,7 @@ def films_of(folder: Path, options) -> Iterator[tuple[str, Taken]]:
 
 
 def film_with_goalreel(folder: Path, cache: Path, options, config: tuple) -> Taken:
-    """Film with the whole workflow; title cards do not count as frames.
+    """Film with the whole workflow. Title cards do not count as frames.
 
     Raises:
         MismatchError: an episode or a frame is missing.
@@ -133,9 +133,9 @@ def film_with_goalreel(folder: Path, cache: Path, options, config: tuple) -> Tak
 
 
 def image_clips(film: Film, episodes: list, folder: Path) -> Taken:
-    """Film with moviepy: one ImageClip per frame, concatenated, an MP4 for each episode.
+    """Film with moviepy: one ImageClip per frame, concatenated to an MP4 for each episode.
 
-    An MP4 for all would hold every frame in memory at once. The first file is not timed.
+    One MP4 of all episodes would hold every frame in memory. The first file is not timed.
     """
     from moviepy import ImageClip, concatenate_videoclips
 
@@ -156,7 +156,7 @@ def image_clips(film: Film, episodes: list, folder: Path) -> Taken:
 
 
 def rendered(results: Path, count: int) -> Iterator[tuple[str, Taken]]:
-    """Make frames with everyone: RGB frames in memory, and the first shard's cache on disk.
+    """Make frames with every contender: RGB frames in memory, and the first shard's cache on disk.
 
     Raises:
         MismatchError: a frame of the first episode differs from Gymnasium's.
@@ -196,7 +196,7 @@ def rendered(results: Path, count: int) -> Iterator[tuple[str, Taken]]:
 
 
 def seeded() -> Iterator[tuple[str, Taken]]:
-    """Draw the first positions of episodes with everyone. Raises MismatchError."""
+    """Draw the first positions of episodes with every contender. Raises MismatchError."""
     from goalreel.environments.mountain_car import reset
 
     seeds = np.random.default_rng(2025).integers(2**53, size=_SEEDS)
@@ -209,7 +209,7 @@ def seeded() -> Iterator[tuple[str, Taken]]:
 
 
 def median_seconds(work) -> float:
-    """Return the median time of `work`, which takes milliseconds, after a first time."""
+    """Return the median time of `work`, which takes milliseconds, after a first call."""
     work()
     seconds = []
     for _ in range(_PASSES):

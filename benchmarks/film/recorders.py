@@ -1,4 +1,4 @@
-"""The recorders that a user may choose from: the time, the memory and the lost frames of each.
+"""Time, memory and lost frames of the recorders that a user may choose from.
 
 The table `recorders` films ten episodes of CartPole-v1 with a rule that balances the pole to the
 limit of 500 steps, 5,010 frames, each recorder at its own defaults. The table `record_video` films
@@ -68,7 +68,7 @@ def pump(observation) -> int:
 
 
 def play(env, seeds=range(EPISODES), policy: Callable = act) -> tuple[int, str]:
-    """Play an episode for each seed; return the number of frames and a digest of observations."""
+    """Play an episode per seed, and return the number of frames and a digest of observations."""
     frames, states = 0, hashlib.sha256()
     for seed in seeds:
         observation, _ = env.reset(seed=seed)
@@ -91,7 +91,7 @@ def record_video(
         folder: for the videos.
         module: of the recorder.
         env_name: as in `gymnasium.make`.
-        warm: whether an episode comes first that is not timed, and five are filmed after it.
+        warm: whether to play one episode that is not timed, and then to film five.
         settings: of the recorder.
 
     Returns:
@@ -125,7 +125,7 @@ def play_vector(envs) -> None:
 
 
 def vector_record_video(folder: Path, module: str) -> None:
-    """Film by a wrapper of vector environments.
+    """Film by a vector wrapper.
 
     Gymnasium makes one video of both sub-environments, goalreel a video of each episode.
     """
@@ -137,7 +137,7 @@ def vector_record_video(folder: Path, module: str) -> None:
 
 
 def vec_video_recorder(folder: Path) -> None:
-    """Film by Stable-Baselines3's wrapper: a video of so many steps, whatever the episodes."""
+    """Film by Stable-Baselines3's wrapper, which ends a video after some steps."""
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import VecVideoRecorder
 
@@ -150,7 +150,7 @@ def vec_video_recorder(folder: Path) -> None:
 
 
 def rl_zoo(folder: Path) -> None:
-    """Film by RL Zoo's command, a model of PPO whose network acts as the rule does."""
+    """Film by RL Zoo's command a PPO model whose network acts like the rule."""
     import torch
     from stable_baselines3 import PPO
 
@@ -191,7 +191,7 @@ def rlrender(folder: Path) -> None:
 
 
 def env_pool(folder: Path) -> None:
-    """Film by EnvPool's render and a loop around ffmpeg at its defaults: it has no recorder."""
+    """Film by EnvPool's render and a loop around ffmpeg, as EnvPool has no recorder."""
     import envpool
     import imageio_ffmpeg
     import numpy as np
@@ -212,7 +212,7 @@ def env_pool(folder: Path) -> None:
 
 def lerobot(folder: Path) -> None:
     """Add frames to LeRobot's dataset, which writes them to PNG files first."""
-    sys.path.remove(str(ROOT / "scripts"))  # a program of ours has its package's name
+    sys.path.remove(str(ROOT / "scripts"))  # scripts/lerobot.py has the name of the package
     import gymnasium
     import numpy as np
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
@@ -244,7 +244,7 @@ def goalreel_film(folder: Path) -> None:
     shutil.rmtree(folder / "results" / "segments")
 
 
-# Each row: its work, and the packages that it takes, the first of which has its version.
+# The work and packages of each row. The first package has the row's version.
 _GYMNASIUM, _OURS = ("gymnasium", "moviepy"), ("gymnasium", "imageio_ffmpeg", "pygame")
 ROWS = {
     "gymnasium.wrappers.RecordVideo": (
@@ -280,12 +280,12 @@ COMPARED = {
 
 
 def start_clock() -> None:
-    """Count time and memory from now on."""
+    """Reset the counts of time and memory."""
     _start.update(wall=time.perf_counter(), cpu=cpu_seconds(), memory=peak_bytes("VmRSS"))
 
 
 def measure(name: str) -> dict:
-    """Run a row in this process; return its figures."""
+    """Run a row in this process, and return its figures."""
     import resource
 
     record, packages = (ROWS | COMPARED)[name]

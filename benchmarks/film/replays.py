@@ -16,13 +16,13 @@ WARM_UP = 5  # steps of a first episode that is not timed
 
 @dataclass(frozen=True)
 class Film:
-    """An environment, and how much of it is filmed."""
+    """An environment, and the number of episodes to film."""
 
     id: str  # as in `gymnasium.make`, with the module that registers it if that is not Gymnasium's
     episodes: int
     peer_episodes: int  # of them, played by the peers
     max_episode_steps: int | None = None  # of an episode; None for the environment's own limit
-    rule: str | None = None  # of balance.py: an expression of `obs`; None for random actions
+    rule: str | None = None  # of balance.py, an expression of `obs`, or None for random actions
     fresh: bool = False  # each episode needs a new instance: a used one plays differently
 
     @property
@@ -31,7 +31,7 @@ class Film:
         return self.id.rpartition(":")[2]
 
     def policy(self, folder: Path) -> dict:
-        """Return the configuration's `policy`; write its file into the folder."""
+        """Return the configuration's `policy`, and write its file into the folder."""
         if not self.rule:
             return {"name": "random"}
         path = folder / "balance.py"
@@ -58,7 +58,7 @@ FILMS = (
 
 @dataclass(frozen=True)
 class Episode:
-    """An episode of goalreel's."""
+    """An episode that goalreel played."""
 
     seed: int
     states: np.ndarray  # (steps + 1, ...) float64
@@ -102,10 +102,10 @@ def make(film: Film, **kwargs):
 
 
 def replayed(film: Film, episodes: Sequence[Episode]):
-    """Return Gymnasium's environment, which plays the episodes whatever its actions are.
+    """Return Gymnasium's environment, which replays the episodes and ignores the given actions.
 
-    Each reset after an episode's end starts the next episode; any other reset, the same again. A
-    step raises MismatchError if its reward, its end or a recorded state of Mountain Car differs.
+    A reset after the end of an episode starts the next one, any other reset the same one. A step
+    raises MismatchError if its reward, its end or a recorded state of Mountain Car differs.
     """
     import gymnasium
 
@@ -137,7 +137,7 @@ def replayed(film: Film, episodes: Sequence[Episode]):
 
 
 def play(env, episodes: int, show: Callable = lambda: None, steps: int = sys.maxsize) -> int:
-    """Play so many episodes, or the first steps of them; return the number of frames."""
+    """Play some episodes, or only their first steps, and return the number of frames."""
     frames = 0
     for _ in range(episodes):
         env.reset()
@@ -179,7 +179,7 @@ def record_video(film: Film, episodes: Sequence[Episode], folder: Path) -> Taken
 
 
 def lost_frames(films: Sequence[Path], frames: int) -> int:
-    """Return how many frames are in none of the files; raise MismatchError if more than expected.
+    """Return the number of lost frames. Raises MismatchError if there are more than expected.
 
     moviepy rounds the sum of the frames' durations down, which may cost a film its last frame.
     """

@@ -8,7 +8,7 @@
     plans    Snakemake before its first job: a parse, a cluster job of one shard, and a dry run of
              all jobs (dag.csv, dag.md)
 
-CPU seconds and memory are those of the Python processes; ffmpeg codes only captions.
+CPU seconds and memory are those of the Python processes. ffmpeg codes only captions.
 
     python -m benchmarks.film.scale runs                          1,000 and 10,000 reaches
     python -m benchmarks.film.scale runs --counts 100000          minutes, 15 GB of disk
@@ -55,7 +55,7 @@ with SnakemakeApi(OutputSettings()) as api:
         snakefile=Path(sys.argv[1]),
     )
     wall, start = time.perf_counter(), time.process_time()
-    workflow._workflow  # which parses
+    workflow._workflow  # parses the Snakefile
     print("parsed", time.perf_counter() - wall, time.process_time() - start)
 """
 _START = """
@@ -102,7 +102,7 @@ def main(argv: list[str] | None = None) -> None:
 
 @dataclass(frozen=True)
 class Row:
-    """A step of a run: its jobs, their seconds and CPU seconds, the largest one's bytes."""
+    """A step of a run: its jobs, their seconds and CPU seconds, and the largest job's bytes."""
 
     step: str
     jobs: int
@@ -113,7 +113,7 @@ class Row:
 
 
 def film(folder: Path, reaches: int, shard_size: int, cores: int) -> tuple[list[Row], int]:
-    """Film in a new folder beside its user's cache, then delete it.
+    """Film in a new folder, next to a user's cache, and delete the folder.
 
     Returns:
         A row for the run, for each stage and for Snakemake, and the film's frames.
@@ -131,7 +131,7 @@ def film(folder: Path, reaches: int, shard_size: int, cores: int) -> tuple[list[
     frames = read_index(path).frames
     shards = -(-reaches // shard_size)
     timings = read_timings(folder / "results" / "benchmarks", FILM, shards)
-    (snakemake,) = processes["snakemake"]  # whose children are all its jobs
+    (snakemake,) = processes["snakemake"]  # all jobs are its children
     cpu = snakemake.own + snakemake.children
     largest = max(process.peak for started in processes.values() for process in started)
     jobs = sum(jobs for jobs, _ in timings.values())
@@ -196,7 +196,7 @@ def shards(folder: Path, options) -> None:
         f"jobs: of {group} shards each, as profiles/slurm groups them; one more joins the film.",
         "s per job: CPU seconds of a core, measured on one shard of each size and multiplied, and "
         "of Snakemake's start, without cluster plugins, queue and file system.",
-        "peak: of the largest program, without the Snakemake beside it.",
+        "peak: of the largest program, without the Snakemake process that started it.",
     ]
     write_table(options.output / "shards", header, rows, notes, 0)
 

@@ -24,7 +24,7 @@ HEADER = (
     *("environment", "goalreel, million steps/s", "EnvPool, one thread", "SyncVectorEnv"),
     *("to EnvPool", "to SyncVectorEnv"),
 )
-_SECONDS = 0.3  # that one of them steps at a time
+_SECONDS = 0.3  # of each measurement
 _EPISODE = 100  # steps after which goalreel's episodes start from the beginning, as in a batch
 
 
@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def measure(make: Callable, env: str, count: int) -> float:
-    """Return the million steps per second of so many environments."""
+    """Return the million steps per second of `count` environments."""
     rng, step = np.random.default_rng(7), make(env, count)
     if env == "Pendulum-v1":
         actions = rng.uniform(-2, 2, (8, count, 1)).astype(np.float32)

@@ -2,8 +2,8 @@
 
 The rules are those of its public code (PacktPublishing/Deep-Reinforcement-Learning-Hands-On-Second-
 Edition, Chapter09): the network of Mnih et al. (2015), batches of 32, Adam with 1e-4, a discount of
-0.99, a replay buffer of 100,000 decisions and 10,000 to begin with, epsilon from 1 to 0.02 over
-100,000 decisions, the target copied every 1,000 updates.
+0.99. The replay buffer holds 100,000 decisions, and learning starts after 10,000. Epsilon falls
+from 1 to 0.02 over 100,000 decisions. The target is copied every 1,000 updates.
 
     Baseline                    one environment, an update for each decision
     Without torch.no_grad()     acting and targets build the graph that gradients would need
@@ -14,11 +14,11 @@ Edition, Chapter09): the network of Mnih et al. (2015), batches of 32, Adam with
     goalreel                    `snakemake pixels` with its preset `atari`
 
 Minutes come from a training until 30 greedy games have a mean return of 18 (`--solve`), goalreel's
-from its own evaluations (`--metrics`); the curves are pong_ROW.csv. The table is book.csv and
+from its own evaluations (`--metrics`). The curves are pong_ROW.csv. The table is book.csv and
 book.md.
 
     python -m benchmarks.training.book                     25 minutes on two quiet cores
-    python -m benchmarks.training.book --solve baseline    hours; it may run in the background
+    python -m benchmarks.training.book --solve baseline    hours, perhaps in the background
     python -m benchmarks.training.book --metrics results/pixels/metrics.json
 """
 
@@ -64,7 +64,7 @@ CURVE = ("minutes", "decisions", "training return", "greedy return")
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measure, print and write the table; or write a row's curve."""
+    """Measure, print and write the table, or write a row's curve."""
     more = {
         "--solve": {"choices": list(BOOK)[:-1], "help": "train this row until it has solved Pong"},
         "--seed": {"type": int, "help": "of such a training (1)"},
@@ -106,7 +106,7 @@ def curve_of(folder: Path, name: str) -> Path:
 def solve(name: str, seed: int, path: Path) -> None:
     """Train a row until it has solved the game, and write its curve.
 
-    Minutes exclude evaluations. There are none while the latest training games are far from it.
+    Minutes exclude evaluations, which start when the latest training games are close to it.
     """
     settings, start, paused, rows = BOOK[name][1], time.perf_counter(), 0.0, []
     due = EVERY
@@ -148,7 +148,7 @@ def write_curve(path: Path, rows: Sequence[tuple]) -> None:
 
 
 def minutes_to_solve(path: Path) -> str:
-    """Return the minutes of a curve's first evaluation that solved the game; else nothing."""
+    """Return the minutes of a curve's first evaluation that solved the game, or an empty string."""
     if path.exists():
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):

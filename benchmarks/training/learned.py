@@ -7,7 +7,7 @@ The trainings are the workflow's own, one after another, with all cores to thems
     done
     python -m benchmarks.training.learned pong pong-*/pixels/metrics.json
 
-The table is learned_NAME.csv and learned_NAME.md; the plot is docs/images/learned_NAME.svg.
+The table is learned_NAME.csv and learned_NAME.md. The plot is docs/images/learned_NAME.svg.
 """
 
 import json
@@ -24,7 +24,7 @@ _COLOURS, _DASHES = (FILL, MARK, INK), ("-", "--", "-.")
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Read the trainings' metrics; print and write the table and the curves."""
+    """Read the metrics of trainings, and write the table and the curves."""
     add = (options := parser(__doc__)).add_argument
     add("name", help="of the table and the plot")
     add("metrics", type=Path, nargs="+", help="metrics.json of each training")

@@ -1,16 +1,16 @@
 """goalreel's training from pixels and its peers, on Pong, by the same rules.
 
-All have the same game (ALE/Pong-v5 without sticky actions, 84x84 grey, four frames skipped with
-their maximum, stacks of four), network, batch and replay ratio (8 samples a decision), float32,
-Adam, DQN's target of one step, 20,000 decisions of replay, 5% random actions:
+The game is ALE/Pong-v5 without sticky actions, with 84x84 gray frames, frame skip 4 with maximum,
+and stacks of four. All use the same network, batch size and replay ratio (8 samples per decision),
+float32, Adam, one-step targets, 20,000 decisions of replay and 5% random actions:
 
     Stable-Baselines3        its DQN in its wrappers, one environment
     like CleanRL             its loop: the same wrappers, one environment, plain Adam
     AtariVectorEnv           the same loop, 8 environments of ale-py's AtariVectorEnv, fused Adam
-    goalreel                 rule `pixels`: a collector of 8 environments beside a learner
-    goalreel, bfloat16       the same, as it comes
+    goalreel                 rule `pixels`: a collector of 8 environments and a learner
+    goalreel, bfloat16       the same at its defaults
 
-The peers' PyTorch has one thread or all cores, the faster of both. The table is training_peers.csv
+The peers' PyTorch has one thread or all cores, whichever is faster. The table is training_peers.csv
 and training_peers.md.
 
     python -m benchmarks.training.peers            40 minutes on two quiet cores
@@ -35,7 +35,11 @@ from benchmarks.training.rows import (
 BATCHES, NAMES = (32, 512), {"nature": "Nature 2015", "small": "Mnih 2013"}
 GROUPS = [(network, batch) for network in NAMES for batch in BATCHES]
 RATIO, BUFFER, EPSILON, ENVS = 8, 20_000, 0.05, 8
-START, FIRST, MEASURED = 1024, 1280, 1536  # decisions: learning begins; from, and how many
+START, FIRST, MEASURED = (
+    1024,
+    1280,
+    1536,
+)  # decisions: start of learning, start of measuring, number measured
 OURS = ("goalreel", "goalreel, bfloat16")
 HEADER = ("network", "batch", "training", "wall, ms a decision", "ratio, wall",
           "CPU, ms a decision", "ratio, CPU", "others, cores")  # fmt: skip
@@ -80,7 +84,7 @@ def stable_baselines3(network: str, batch: int, stopwatch: Stopwatch) -> None:
 
 
 def plain(network: str, batch: int, stopwatch: Stopwatch, **others) -> None:
-    """Train by the plain loop; others: of plain_dqn.Settings."""
+    """Train by the plain loop, with `others` for plain_dqn.Settings."""
     from benchmarks.training.plain_dqn import train
 
     train(settings_of(network, batch, **others), stopwatch.going)
@@ -114,7 +118,7 @@ ROWS = {f"{n} {b} {name}": (n, b, name) for n, b in GROUPS for name in CONTENDER
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measure, print and write the table; or measure one row."""
+    """Measure, print and write the table, or measure one row."""
     chosen, found = rows_measured("benchmarks.training.peers", __doc__, ROWS, measure, argv)
     if found:
         rows = [cells for group in GROUPS for cells in cells_of(*group, found)]
@@ -142,7 +146,7 @@ def best_peer(group: dict[str, list[Measured]], figure: str) -> list[Measured]:
 
 
 def cells_of(network: str, batch: int, found: dict[str, list[Measured]]) -> list[list[str]]:
-    """Return the rows of a group below HEADER; ratios are to the best peer."""
+    """Return the rows of a group below HEADER, with ratios to the best peer."""
     group, rows = members(network, batch, found), []
     for name, measured in group.items():
         cells = [NAMES[network], str(batch), name]

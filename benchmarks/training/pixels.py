@@ -1,6 +1,6 @@
-"""Mountain Car as a network sees it: goalreel's atlas against Gymnasium's pictures in wrappers.
+"""Mountain Car as a network sees it: goalreel's atlas against Gymnasium's frames in wrappers.
 
-Both give stacks of four frames, 84x84 and grey, by OpenCV's area interpolation, to a random policy.
+Both give stacks of four gray 84x84 frames, by OpenCV's area interpolation, to a random policy.
 Gymnasium uses `render` (AddRenderObservation), Stable-Baselines3's WarpFrame and
 FrameStackObservation; if an action lasts several frames, it renders only the last. goalreel looks
 frames up. Before the clock starts, stacks of both are compared, pixel for pixel. The table is
@@ -63,7 +63,7 @@ def prepare() -> None:
 
 
 def contenders(skip: int) -> dict[str, Callable[[], int]]:
-    """Return Gymnasium's way and goalreel's."""
+    """Return the contenders: Gymnasium, and goalreel with several numbers of environments."""
     rows = {f"Gymnasium's render {DRAWN[skip]}": random_play(skip)}
     for count in NUM_ENVS:
         name = f"goalreel's atlas, {count} environment{'s' * (count > 1)}"
@@ -72,7 +72,7 @@ def contenders(skip: int) -> dict[str, Callable[[], int]]:
 
 
 class Skipping(gymnasium.Wrapper):
-    """Repeats an action until the skip or the episode is over, and counts all frames."""
+    """Repeat an action until the skip or the episode is over, and count all frames."""
 
     def __init__(self, env: gymnasium.Env, skip: int):
         """Wrap an environment."""
@@ -80,7 +80,7 @@ class Skipping(gymnasium.Wrapper):
         self._skip, self.counted = skip, 0
 
     def step(self, action: int) -> tuple:
-        """Step; the reward is the last one's."""
+        """Step, and return the last reward."""
         for _ in range(self._skip):
             found = self.env.step(action)
             self.counted += 1
@@ -90,14 +90,14 @@ class Skipping(gymnasium.Wrapper):
 
 
 def wrapped(env: gymnasium.Env) -> gymnasium.Env:
-    """Return an environment that shows stacks of what it renders."""
+    """Return an environment whose observations are stacks of its frames."""
     from stable_baselines3.common.atari_wrappers import WarpFrame
 
     return FrameStackObservation(WarpFrame(AddRenderObservation(env)), FRAMES)
 
 
 def random_play(skip: int) -> Callable[[], int]:
-    """Return what takes ten random actions, and begins anew where an episode ends."""
+    """Return a function that takes ten random actions, and resets when an episode ends."""
     record = Skipping(gymnasium.make(ENV, render_mode="rgb_array"), skip)
     env, rng = wrapped(record), np.random.default_rng(0)
     env.reset(seed=0)
@@ -117,7 +117,7 @@ class Stacked:
     """goalreel's environments and their stacks, (num_envs, frames, 84, 84) uint8, oldest first."""
 
     def __init__(self, count: int, skip: int):
-        """Begin with what sub-environments show, again and again, as FrameStackObservation does."""
+        """Repeat the first frames in the stacks, as FrameStackObservation does."""
         from goalreel.training.games.make_envs import make_envs
         from goalreel.training.games.settings import game_settings
 
@@ -135,7 +135,7 @@ class Stacked:
 
 
 def random_steps(envs: Stacked, count: int, skip: int) -> Callable[[], int]:
-    """Return what takes ten random actions of each sub-environment."""
+    """Return a function that takes ten random actions in each sub-environment."""
     rng = np.random.default_rng(0)
 
     def run() -> int:
@@ -147,7 +147,7 @@ def random_steps(envs: Stacked, count: int, skip: int) -> Callable[[], int]:
 
 
 class Begun(gymnasium.Wrapper):
-    """Mountain Car whose episodes begin where they are told to."""
+    """Mountain Car with a given start position."""
 
     start = 0.0
 
@@ -159,7 +159,7 @@ class Begun(gymnasium.Wrapper):
 
 
 def compare(skip: int) -> int:
-    """Return how many stacks were compared. Raises MismatchError if any differ."""
+    """Compare stacks of both, and return their number. Raises MismatchError if any differ."""
     from goalreel.training.games.car_envs import Cars
 
     count, steps = COMPARED

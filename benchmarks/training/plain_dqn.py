@@ -1,8 +1,8 @@
-"""Deep Q-learning on Pong, written plainly, with PyTorch, NumPy and the usual environments alone.
+"""Plain deep Q-learning on Pong, with only PyTorch, NumPy and the usual environments.
 
-The pieces of which peers.py and book.py compose those with whom goalreel's training is compared:
-environments, network, replay buffer, update, and two loops, one of a single process, one with a
-process of its own that plays. Nothing of goalreel is in it.
+peers.py and book.py compose goalreel's contenders from these parts: environments, network, replay
+buffer, update, and two loops. One loop runs in a single process. The other one plays in a process
+of its own. No part uses goalreel.
 """
 
 import copy
@@ -33,15 +33,15 @@ gymnasium.register_envs(ale_py)
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train; the defaults are those of Stable-Baselines3's DQN and CleanRL's for Atari."""
+    """Settings, by default those of Stable-Baselines3's and CleanRL's DQN for Atari."""
 
     envs: int = 1
-    vector: bool = False  # ale-py's AtariVectorEnv; else Stable-Baselines3's AtariWrapper
+    vector: bool = False  # ale-py's AtariVectorEnv, or Stable-Baselines3's AtariWrapper
     cheap: bool = False  # AtariVectorEnv without no-ops and maximum, stacks of two frames
     network: str = "nature"
     batch: int = 32
-    decisions: int = 4  # to an update
-    free: bool = False  # a process plays, and the learner updates as often as it can
+    decisions: int = 4  # per update
+    free: bool = False  # another process plays, and the learner updates as often as it can
     no_grad: bool = True  # acting and targets without a graph for gradients
     fused: bool = False  # PyTorch's fused Adam
     learning_rate: float = 1e-4
@@ -58,14 +58,14 @@ class Settings:
         return 2 if self.cheap else 4
 
     def epsilon_after(self, decisions: int) -> float:
-        """Return the share of random actions."""
+        """Return the share of random actions after some decisions."""
         return max(self.epsilon, 1 - decisions / max(self.exploration, 1))
 
 
 def make_envs(settings: Settings, seed: int) -> VectorEnv:
-    """Return environments that reset in the step in which an episode ends, without sticky actions.
+    """Return environments without sticky actions that reset in the step that ends an episode.
 
-    An observation is (stack, 84, 84) uint8, from AtariWrapper with one more axis at its end.
+    An observation is (stack, 84, 84) uint8. AtariWrapper adds one more axis at the end.
     """
     if settings.vector:
         cheap = {"maxpool": False, "noop_max": 0, "stack_num": settings.stack}
@@ -89,10 +89,10 @@ def wrapped(stack: int) -> gymnasium.Env:
 
 
 class QNetwork(nn.Module):
-    """Convolutions, a hidden layer, and a value for each action, of (n, stack, 84, 84) uint8."""
+    """A convolutional network with one hidden layer: (n, stack, 84, 84) uint8 to action values."""
 
     def __init__(self, name: str, stack: int, actions: int):
-        """Begin with PyTorch's own random weights."""
+        """Initialize with PyTorch's random weights."""
         super().__init__()
         convolutions, hidden = NETWORKS[name]
         layers, channels, side = [], stack, SIDE
@@ -109,12 +109,12 @@ class QNetwork(nn.Module):
 
 
 class Replay:
-    """The latest steps of environments side by side, each frame once."""
+    """The latest steps of environments side by side, with each frame stored once."""
 
     def __init__(self, settings: Settings):
         """Reserve all memory."""
         self._rows, envs = settings.buffer // settings.envs, settings.envs
-        self._stack, self.count = settings.stack, 0  # rows that were ever appended
+        self._stack, self.count = settings.stack, 0  # rows appended so far
         self._frames = np.zeros((self._rows, envs, SIDE, SIDE), np.uint8)
         self._actions = np.zeros((self._rows, envs), np.int64)
         self._rewards = np.zeros((self._rows, envs), np.float32)
@@ -150,12 +150,12 @@ class Player:
     """Environments that a network plays.
 
     Attributes:
-        decisions: that were taken.
-        returns: of the latest 20 games.
+        decisions: number of decisions so far.
+        returns: returns of the latest 20 games.
     """
 
     def __init__(self, settings: Settings, network: QNetwork, seed: int):
-        """Begin the games."""
+        """Start the games."""
         self._settings, self._network = settings, network
         self._envs, self._rng = make_envs(settings, seed), np.random.default_rng(seed)
         self._obs = self._shaped(self._envs.reset()[0])
@@ -166,9 +166,9 @@ class Player:
         return obs.reshape(-1, self._settings.stack, SIDE, SIDE)
 
     def step(self, decisions: int) -> tuple[np.ndarray, ...]:
-        """Act once in all environments; return what Replay.append takes.
+        """Act once in all environments, with epsilon after `decisions`.
 
-        decisions: by which epsilon falls
+        Return the arguments of Replay.append.
         """
         settings, obs, envs = self._settings, self._obs, self._settings.envs
         random = self._rng.random(envs) < settings.epsilon_after(decisions)
@@ -187,15 +187,15 @@ class Player:
 
 
 class Learner:
-    """A network, its target and its optimiser."""
+    """A network, its target and its optimizer."""
 
     def __init__(self, settings: Settings, seed: int):
-        """Begin with random weights."""
+        """Initialize with random weights."""
         torch.manual_seed(seed)
         self._settings, self._rng, self.updates = settings, np.random.default_rng(seed), 0
         self.network = QNetwork(settings.network, settings.stack, 6)  # actions of Pong
         self._target = copy.deepcopy(self.network)
-        self._optimiser = torch.optim.Adam(
+        self._optimizer = torch.optim.Adam(
             self.network.parameters(), lr=settings.learning_rate, fused=settings.fused
         )
 
@@ -207,16 +207,16 @@ class Learner:
         with torch.set_grad_enabled(not settings.no_grad):
             best = self._target(next_obs).amax(dim=1).masked_fill(ended, 0.0)
         loss = nn.functional.mse_loss(values, rewards + settings.discount * best.detach())
-        self._optimiser.zero_grad()
+        self._optimizer.zero_grad()
         loss.backward()
-        self._optimiser.step()
+        self._optimizer.step()
         self.updates += 1
         if self.updates % settings.target_every == 0:
             self._target.load_state_dict(self.network.state_dict())
 
 
 def use_fastest_threads(settings: Settings) -> None:
-    """Have PyTorch compute on one core or on all, whichever updates faster; one beside a player."""
+    """Set PyTorch's threads to one or all cores, whichever is faster. A player leaves it one."""
     cores = {1} if settings.free else {1, len(os.sched_getaffinity(0))}
     learner, replay = Learner(settings, 0), Replay(replace(settings, buffer=100 * settings.envs))
     step = np.zeros((settings.envs, settings.stack, SIDE, SIDE), np.uint8), 0, 0, False
@@ -234,9 +234,9 @@ def use_fastest_threads(settings: Settings) -> None:
 
 
 def train(settings: Settings, going, seed: int = 1) -> None:
-    """Train until `going` says otherwise; it is asked before each step with decisions and returns.
+    """Train as long as `going` returns true.
 
-    going: function of the decisions so far, the returns of the latest games, and the network
+    `going` takes the decisions so far, the returns of the latest games, and the network.
     """
     use_fastest_threads(settings)
     learner, replay = Learner(settings, seed), Replay(settings)
@@ -252,10 +252,10 @@ def train(settings: Settings, going, seed: int = 1) -> None:
 
 
 def _train_beside_a_player(settings, going, learner: Learner, replay: Replay, seed: int) -> None:
-    """Take what a process has played, then update, and so on; neither waits for the other.
+    """Alternate between updates and the steps that another process has played.
 
-    The queue holds eight steps, as the book's: a player that is so far ahead waits for the learner
-    to empty it, which it does before each update.
+    The queue holds eight steps, as in the book. The learner empties it before each update, and a
+    player that is eight steps ahead waits.
     """
     spawn = torch.multiprocessing.get_context("spawn")
     queue = spawn.Queue(8)
@@ -276,11 +276,11 @@ def _train_beside_a_player(settings, going, learner: Learner, replay: Replay, se
 
 
 def _play(settings: Settings, network: QNetwork, queue, seed: int) -> None:
-    """Play for ever; the main function of the player's process."""
+    """Play forever, as the main function of the player's process."""
     torch.set_num_threads(1)
     player = Player(settings, network, seed)
     while True:
-        # The book lets epsilon fall by a quarter of the decisions here: a batch has four times 32.
+        # In the book, epsilon falls by a quarter of the decisions, as a batch has four times 32.
         step = player.step(player.decisions // 4)
         queue.put((step, tuple(player.returns)))
 

@@ -1,8 +1,8 @@
-"""Rows of a table that are trainings, each a process of its own, and their clocks.
+"""Rows of a table that are trainings, each in a process of its own, and their clocks.
 
 A row is measured between two counts of decisions, once it learns: wall-clock time, and CPU time of
 its process and of all processes that it started. Rows take turns. Each reports the load of the
-machine before it began, and the CPU time that others took meanwhile.
+machine before its start, and the CPU time of other processes.
 """
 
 import json
@@ -28,7 +28,7 @@ class Measured:
     decisions: int
     wall: float  # seconds
     cpu: float  # seconds
-    others: float  # CPU seconds of all other processes of the machine meanwhile
+    others: float  # CPU seconds of all other processes of the machine
     load: float  # of the machine, over the minute before the row began
 
     @property
@@ -57,7 +57,7 @@ class Stopwatch:
     _marks: list[tuple[float, ...]] = field(default_factory=list)
 
     def going(self, decisions: int, *_) -> bool:
-        """Read the clocks if it is time to start or to stop; return whether to go on."""
+        """Read the clocks at the start and at the end, and return whether to go on."""
         if len(self._marks) < 2 and decisions >= self._due:
             self._marks.append((decisions, time.perf_counter(), *_cpu_seconds()))
         return len(self._marks) < 2
@@ -87,7 +87,7 @@ def rows_measured(
     argv: list[str] | None,
     options: Mapping[str, dict] | None = None,
 ) -> tuple[object, dict[str, list[Measured]] | None]:
-    """Measure all rows in turns, each in a process; or the one row of `--row`, here.
+    """Measure all rows in turns, each in a process, or only the row of `--row` in this one.
 
     Args:
         module: the program, which calls this function.
@@ -95,10 +95,10 @@ def rows_measured(
         rows: their names.
         measure: measures a row in this process.
         argv: the command line.
-        options: further ones; if one of them is given nothing is measured.
+        options: further ones, each of which turns off measuring.
 
     Returns:
-        The options, and the figures of each row; None if there are none.
+        The options, and the figures of each row, or None.
     """
     options, add = options or {}, (command := parser(description, runs=5)).add_argument
     add("--row", choices=rows, help="measure this row here, and print JSON")
@@ -120,7 +120,7 @@ def median(rounds: Sequence[Measured], name: str) -> float:
 
 
 def ratio(of: Sequence[Measured], to: Sequence[Measured], name: str) -> float:
-    """Return the median over the rounds of `of`'s figure divided by `to`'s."""
+    """Return the median over the rounds of a figure of `of`, divided by that of `to`."""
     pairs = zip(of, to, strict=True)
     return statistics.median(getattr(a, name) / getattr(b, name) for a, b in pairs)
 
@@ -139,7 +139,7 @@ def goalreel(stopwatch: Stopwatch, half: bool = True, **options) -> None:
     """Train on Pong as rule `pixels` does, until the stopwatch has stopped.
 
     Args:
-        stopwatch: is asked after each update.
+        stopwatch: called after each update.
         half: whether to compute in bfloat16 if the processor can, as rule `pixels` does.
         options: of the configuration's section `pixels`.
     """

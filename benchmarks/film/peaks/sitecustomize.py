@@ -1,9 +1,11 @@
-"""What every Python process of a run needed, left in the folder GOALREEL_PEAKS as it ends.
+"""Write the memory and CPU time of each Python process of a run to the folder GOALREEL_PEAKS.
 
-Python imports this module as it starts where PYTHONPATH names its folder: so a run is measured
-without a change to it. A file is named after the program and says, in JSON, peak: bytes of memory
-held at most; own, children: CPU seconds, user and system, of the process and of those that it
-waited for.
+Python imports this module at its start if PYTHONPATH contains its folder. The run itself stays
+unchanged. Each process writes a JSON file named after its program:
+
+    peak        bytes of memory at most
+    own         CPU seconds of the process, user and system
+    children    CPU seconds of the processes that it waited for
 """
 
 import atexit
@@ -11,14 +13,14 @@ import os
 
 
 def _leave() -> None:
-    import json  # here, so that the program starts as it does alone
+    import json  # late, so that the program starts unchanged
     import re
     import sys
     import time
     from pathlib import Path
 
     try:
-        # Not ru_maxrss, which counts what the parent held as it started this process.
+        # ru_maxrss would include the memory of the parent when it started this process.
         status = Path("/proc/self/status").read_text(encoding="utf-8")
         peak = int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) * 1024
     except OSError:

@@ -22,7 +22,7 @@ def main() -> None:
     )
     parser.add_argument("--version", action="version", version=goalreel.__version__)
     parser.parse_known_args(words)
-    parser.error(f"{' '.join(words[:1]) or 'no command'}; allowed: run, --version, --help")
+    parser.error(f"unknown command {' '.join(words[:1])!r}. Use run, --version or --help.")
 
 
 if __name__ == "__main__":

@@ -166,11 +166,11 @@ def run(main: Callable[[], None]) -> None:
     except (GoalreelError, OSError) as error:  # OSError: no space, no permission
         _fail(str(error), stopped=isinstance(error, Stopped))
     except MemoryError as error:
-        _fail(f"out of memory {error}; a smaller shard_size needs less")
+        _fail(" ".join(f"Out of memory {error}".split()) + ". Lower shard_size.")
     except ImportError as error:  # a library that finds no room for itself
         if not any(words in str(error) for words in _NO_ROOM):
             raise
-        _fail(f"out of memory: {str(error).strip().splitlines()[-1]}")
+        _fail(f"Out of memory ({str(error).strip().splitlines()[-1]}). Lower shard_size.")
     except KeyboardInterrupt as stop:
         _fail(str(stop) or "interrupted (SIGINT)", stopped=True)
     finally:

@@ -83,13 +83,13 @@ def check_spec(text: str, stage: str) -> Spec:
     """
     spec = parse_spec(text)
     if spec.stage != stage:
-        raise GoalreelError(f"--spec is for the stage {spec.stage!r}, not {stage!r}")
+        raise GoalreelError(f"--spec: Is for the stage {spec.stage!r}, not {stage!r}.")
     for name, planned in spec.tools.items():
         installed = ffmpeg.version() if name == "ffmpeg" else package_version(name)
         if planned != installed:
             raise GoalreelError(
-                f"this job was planned with {name} {planned}, but {sys.executable} has "
-                f"{installed}; give the workflow and its jobs the same environment"
+                f"{name}: Planned with version {planned}, but {sys.executable} has {installed}. "
+                f"Give the workflow and its jobs the same environment."
             )
     script = cli.WORKFLOW / "scripts" / f"{stage}.py"
     if spec.code and not sources_as_noted(script.parent):
@@ -98,7 +98,5 @@ def check_spec(text: str, stage: str) -> Spec:
         except GoalreelError:  # it is being edited right now
             code = None
         if spec.code != code:
-            raise GoalreelError(
-                f"the code of {script} has changed since the run started; start it again"
-            )
+            raise GoalreelError(f"{script}: The code changed after the run started.")
     return spec

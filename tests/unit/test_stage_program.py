@@ -30,7 +30,7 @@ def test_option_without_default_is_required(capsys):
 
 
 def test_spec_of_another_stage_is_rejected():
-    with pytest.raises(GoalreelError, match="--spec is for the stage 'draw', not 'paint'"):
+    with pytest.raises(GoalreelError, match="--spec: Is for the stage 'draw', not 'paint'"):
         paint.main(["--spec", SPEC.replace("paint", "draw"), *GIVEN])
-    with pytest.raises(GoalreelError, match=r"planned with numpy 0\.1, but"):
+    with pytest.raises(GoalreelError, match=r"numpy: Planned with version 0\.1, but"):
         paint.main(["--spec", SPEC.replace("{", '{"tools": {"numpy": "0.1"}, ', 1), *GIVEN])

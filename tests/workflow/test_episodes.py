@@ -131,7 +131,7 @@ def test_results_of_another_run_are_not_replaced(played, tmp_path):
         "Choose another folder: results=results-MountainCar-v0"
     )
     assert replaces == "  To replace it: rm -r results"
-    command = resumes.removeprefix("  To go on with it: ")
+    command = resumes.removeprefix("  To continue it: ")
     assert project.jobs(*shlex.split(command)[1:]) == {"clips": 1}
     shutil.rmtree(project.folder / "results" / "trajectories")  # without one it is no run
     assert project.jobs(config={"reaches": 2})["simulate"] == 1

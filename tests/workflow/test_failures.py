@@ -55,7 +55,7 @@ def test_code_edited_during_run_is_not_recorded_as_planned(project):
         "scripts/goalreel/environments/mountain_car.py", "states, 0.001,", "states, 0.002,"
     )
     output, _ = process.communicate(timeout=BOUND)
-    assert process.returncode != 0 and "has changed since the run started" in output
+    assert process.returncode != 0 and "changed after the run started" in output
     project.restore("scripts")
     project.run(config=config)
     shards = [goalreel.read_trajectories(path) for path in sorted(trajectories.glob("*.npz"))]
@@ -122,7 +122,7 @@ def test_a_second_run_in_the_same_results_is_refused_by_name(project):
         other.flush()
         for more in ((), ("all", "--delete-all-output")):
             said = project.fail(*more, config={"reaches": 2})
-            assert "another run is at work in it (process 7 on node, started in /other)" in said
+            assert "That run: process 7 on node, started in /other" in said
             assert "Traceback" not in said
     assert [path for path in results.rglob("*") if path.is_file()] == [lock]
     project.run(config={"reaches": 2})

@@ -82,7 +82,7 @@ def test_what_cannot_be_filmed_is_refused_and_nothing_is_left(tmp_path):
         goalreel.film("CartPole-v1", "randm", to=to)
     with pytest.raises(GoalreelError, match="policy: 3; allowed: the name of a policy"):
         goalreel.film("CartPole-v1", 3, to=to)
-    with pytest.raises(GoalreelError, match="dqn is trained first: run snakemake"):
+    with pytest.raises(GoalreelError, match="'dqn' must be trained first"):
         goalreel.film("MountainCar-v0", "dqn", to=to)
     with pytest.raises(GoalreelError, match="film.gif' is not an .mp4 file"):
         goalreel.film("CartPole-v1", to=tmp_path / "film.gif")

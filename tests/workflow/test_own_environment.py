@@ -46,7 +46,7 @@ def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
     project.run("clips", config=config | {"clips": "{episode_trigger: {best: 1, by: steps}}"})
     replay = [sys.executable, REPOSITORY / "scripts" / "replay.py", "0", "--results", results]
     told = subprocess.run(replay, cwd=project.folder, capture_output=True, text=True)
-    assert "not reproducible, since check=false plays nothing again" in told.stderr
+    assert "Not reproducible, because the run has check=false" in told.stderr
     for cache in (results / "frames").iterdir():
         cache.unlink()
     (results / "film.mp4").unlink()

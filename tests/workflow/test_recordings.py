@@ -162,7 +162,7 @@ def test_a_run_reads_a_recording_once(project):
     whole = file.read_bytes()
     file.write_bytes(whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:])
     output = project.fail("verify", config=config | {"episodes": 2})
-    assert "make again: results/recording.npz" in output
+    assert "snakemake results/recording.npz" in output
     project.run("results/recording.npz", config=config)
     assert file.read_bytes() == whole
 

@@ -89,10 +89,10 @@ def test_dataset_names_foreign_code_is_refused(options, named, package, monkeypa
     monkeypatch.setitem(registration.registry, "Plugin-v0", plugin)
     given = dataset(**options) if isinstance(options, dict) else dataset(*options)
     told = planned(**given)
-    assert f"policy.dataset: wants to run {named!r}" in told
+    assert f"policy.dataset: The dataset would run {named!r}" in told
     if package:
         option = f"'policy={{name: minari, dataset: set, allow: [{package}]}}'"
-        assert told.endswith(f"To allow it: --config {option}")
+        assert told.endswith(f"To allow it, add:\n  --config {option}")
     assert not RAN.exists()
 
 
@@ -101,7 +101,7 @@ def test_dataset_without_spaces_is_refused():
     path, options = Path("set/data/metadata.json"), dataset()
     content = json.loads(path.read_text())
     path.write_text(json.dumps({key: content[key] for key in ("total_episodes", "env_spec")}))
-    assert "does not tell how it was recorded (KeyError" in planned(**options)
+    assert "does not say how it was recorded" in planned(**options)
 
 
 def test_dataset_runs_what_is_allowed():

@@ -70,8 +70,8 @@ def test_a_wrong_config_stops_before_any_job_with_one_message(project):
 @pytest.mark.parametrize("name", ["docs", "scripts/goalreel", ".", "docs/../envs/x", "config.yaml"])
 def test_results_never_stand_among_the_workflows_own_files(project, name):
     output = project.fail(config=FEW | {"results": name})
-    problem = "is a file" if name == "config.yaml" else "is where the workflow's own files stand"
-    assert f"{problem}; choose another folder" in output
+    problem = "is a file" if name == "config.yaml" else "holds goalreel's own files"
+    assert f"{problem}. Choose another folder" in output
     assert "Traceback" not in output
 
 
@@ -93,7 +93,7 @@ def test_former_target_is_answered_by_the_new_one(project, former, target):
 
 def test_a_shard_that_the_film_does_not_have_is_an_error(project):
     output = project.fail("results/trajectories/00009.npz", config=FEW)
-    assert "no shard 00009: the last is 00001" in output
+    assert "00009: No such shard. The last one is 00001" in output
     project.fail("results/trajectories/1.npz", config=FEW)
 
 

@@ -5,12 +5,13 @@ Imported while the Snakefile is parsed, so without minari.
 
 import json
 import os
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.environments.gymnasium_ids import id_with_module
-from goalreel.errors import OptionError, did_you_mean
+from goalreel.errors import OptionError, suggest
 
 _METADATA = "metadata.json"
 
@@ -32,11 +33,8 @@ def data_folder(dataset: str) -> Path:
     for folder in (Path(dataset), Path(dataset, "data"), root / dataset / "data"):
         if (folder / _METADATA).is_file():
             return folder
-    raise OptionError(
-        "policy.dataset",
-        f"{dataset!r} is neither a folder of a Minari data set nor the id of one "
-        f"in {root}{did_you_mean(dataset, _ids(root))}; to fetch one: minari download {dataset}",
-    )
+    fix = suggest(dataset, _ids(root)) or f"Download it: minari download {shlex.quote(dataset)}"
+    raise OptionError("policy.dataset", f"No dataset {dataset!r} in {root}. {fix}")
 
 
 def _ids(root: Path) -> Iterator[str]:
@@ -84,6 +82,6 @@ def read_header(dataset: str) -> Header:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise OptionError(
             "policy.dataset",
-            f"{dataset} cannot be played again: {path} does not tell how it was recorded "
-            f"({type(error).__name__}: {error})",
+            f"{dataset!r} does not say how it was recorded. Download it again.\n"
+            f"  {path}: {type(error).__name__}: {error}",
         ) from None

@@ -5,11 +5,10 @@ Imported while the Snakefile is parsed, so it imports little.
 
 import ast
 import importlib.util
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, OptionError
+from goalreel.errors import GoalreelError, OptionError, needs_package
 from goalreel.policies.minari_files import data_files
 from goalreel.policies.parameters import ALGORITHMS
 from goalreel.provenance.checksums import sha256_of
@@ -32,11 +31,9 @@ def policy_files(policy: Mapping) -> dict[str, str]:
             digests |= {str(p): sha256_of(p) for p in paths}
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise OptionError(
-                f"policy.{key}",
-                f"{path!r}: cannot be read ({reason}); "
-                f"it is looked for in {Path.cwd()}, where snakemake runs",
-            ) from None
+            problem = f"{path!r} cannot be read ({reason})"
+            fix = "Give a path relative to the folder where you run snakemake."
+            raise OptionError(f"policy.{key}", f"{problem}. {fix}") from None
     dataset = data_files(policy["dataset"]) if policy.get("dataset") else {}
     return digests | {name: sha256_of(path) for name, path in dataset.items()}
 
@@ -69,17 +66,14 @@ def policy_tools(policy: Mapping) -> tuple[str, ...]:
     """
     needed, tools = (), ()
     if policy["name"] == "minari":
-        needed = (("minari", "'minari[hdf5]'"),)
+        needed = (("minari", "minari[hdf5]"),)
     elif policy["name"] == "sb3":
         tools = tuple(dict.fromkeys(("stable-baselines3", ALGORITHMS[policy["algorithm"]])))
         needed = zip(tools, tools, strict=True)
     for package, requirement in needed:
         if importlib.util.find_spec(package.replace("-", "_")) is None:
-            raise OptionError(
-                "policy.name",
-                f"{policy['name']!r} needs the package {package}, which is not installed for "
-                f"{sys.executable}: pip install {requirement}",
-            )
+            name = repr(policy["name"])
+            raise OptionError("policy.name", needs_package(name, package, requirement))
     return (*tools, "torch") if tools else ()
 
 
@@ -92,4 +86,4 @@ def check_files(spec: Spec, found: Mapping[str, str]) -> None:
     planned = spec.value.get("files", {})
     for name, digest in found.items():
         if planned.get(name, digest) != digest:
-            raise GoalreelError(f"{name} has changed since the run started; start it again")
+            raise GoalreelError(f"{name}: The file changed after the run started.")

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from goalreel.errors import OptionError
+from goalreel.errors import OptionError, use
 
 # The modules of the policies that models are made of, and the algorithms that train them.
 _TRAINED_BY = {
@@ -42,14 +42,13 @@ def with_files(policy: Mapping, env: str) -> dict:
     if able and algorithm not in (None, *able):
         raise OptionError(
             "policy.algorithm",
-            f"{algorithm}, and {model} is a model of another; write "
-            f"policy.algorithm: {' or '.join(able)}",
+            f"{algorithm!r} did not train this model. {use(able)}",
         )
     if algorithm is None and not able and model.is_file():
         raise OptionError(
             "policy.file",
-            f"{model} does not name the algorithm that trained it. If it is a "
-            f"Stable-Baselines3 model, add algorithm: PPO, or the one that it is of.",
+            f"{str(model)!r} does not name its algorithm. If it is a Stable-Baselines3 "
+            f"model, set policy.algorithm, such as PPO.",
         )
     algorithm = algorithm or next(iter(able), None)
     if normalize is None:
@@ -59,10 +58,8 @@ def with_files(policy: Mapping, env: str) -> dict:
         stem = model.stem
         raise OptionError(
             "policy.normalize",
-            f"{model} was trained with VecNormalize, and none of "
-            f"{', '.join((*_STATISTICS, f'{stem}_vecnormalize.pkl'))} is beside it; write "
-            f"policy.normalize: PATH of what VecNormalize.save(PATH) wrote, or false to play it "
-            f"without",
+            f"The model was trained with VecNormalize. Put {stem}_vecnormalize.pkl next to it, or "
+            f"set the path, or false to play without.",
         )
     return {**policy, "file": str(model), "algorithm": algorithm, "normalize": normalize}
 
@@ -84,12 +81,9 @@ def _model(path: Path, env: str) -> Path:
         if model in models:
             return model
     if len(models) != 1:
-        known = ", ".join(model.name for model in models) or "none"
-        raise OptionError(
-            "policy.file",
-            f"{path} is a folder without {name}.zip or best_model.zip; its models: "
-            f"{known}; name one of them",
-        )
+        fix = f"Name one of its models: {', '.join(model.name for model in models[:5])}"
+        fix = fix if models else "Name a model's .zip file."
+        raise OptionError("policy.file", f"{str(path)!r} has no {name}.zip. {fix}")
     return models[0]
 
 
@@ -146,9 +140,7 @@ def spaces_error(model: str, spaces: Mapping[str, object]) -> str:
         offered = _form(type(space).__name__, vars(space), has_bounds)
         if trained and offered and trained != offered:
             what = name.replace("_space", "s")
-            return (
-                f"{model} was trained with {what} in {trained}; the environment's are in {offered}"
-            )
+            return f"The model was trained with {what} in {trained}, not {offered}"
     return ""
 
 

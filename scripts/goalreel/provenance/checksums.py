@@ -93,9 +93,8 @@ def results_files(folders: Iterable[str]) -> dict[str, str]:
         paths = [Path(folder, "tables.json"), Path(folder, "frames", "00000.npz")]
         for path in (path for path in paths if not path.is_file()):
             raise GoalreelError(
-                f"compare: {folder!r} holds no finished run: it has no {path.name}; it is looked "
-                f"for in {Path.cwd()}, where snakemake runs. A view makes a run's frames again: "
-                f"snakemake stills --configfile {folder}/config.yaml"
+                f"compare: {folder!r} holds no finished run (no {path.name}). Make it again: "
+                f"snakemake all stills --configfile {folder}/config.yaml"
             )
         content = b"".join(path.read_bytes() for path in paths)
         found[folder] = hashlib.sha256(content).hexdigest()

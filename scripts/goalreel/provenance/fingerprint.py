@@ -73,7 +73,7 @@ def _file(name: str, root: Path) -> Path | None:
     if path.with_suffix(".py").is_file():
         return path.with_suffix(".py")
     if not path.is_dir() and not path.parent.with_suffix(".py").is_file():
-        raise GoalreelError(f"{name} is imported, but is not a module of {root / _PACKAGE}")
+        raise GoalreelError(f"{name}: Not a module of {root / _PACKAGE}. Correct the import.")
     return None
 
 
@@ -87,7 +87,7 @@ def _read(path: Path) -> tuple[str, frozenset[str]]:
             return _TREES[key][0], frozenset(_TREES[key][1])
         tree = ast.parse(content)
     except (OSError, SyntaxError, ValueError) as error:  # ValueError: a null byte, in Python 3.11
-        raise GoalreelError(f"{path} cannot be read as Python: {error}") from None
+        raise GoalreelError(f"{path}: Cannot be read as Python ({error}).") from None
     parts: list[str] = []
     imported: set[str] = set()
     _write(tree, parts.append, imported, False)
@@ -134,7 +134,7 @@ def _write(value: object, put: Callable[[str], None], imported: set[str], raised
         imported.update(alias.name for alias in value.names)
     elif kind is ast.ImportFrom:
         if value.level:
-            raise GoalreelError(f"line {value.lineno}: a relative import; name the module in full")
+            raise GoalreelError(f"line {value.lineno}: A relative import. Name the module in full.")
         imported.update((value.module, *(f"{value.module}.{alias.name}" for alias in value.names)))
     raised = raised or kind is ast.Raise or (kind is ast.Call and _is_error(value.func))
     for name, part in ast.iter_fields(value):

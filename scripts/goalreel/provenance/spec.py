@@ -8,17 +8,16 @@ import hashlib
 import importlib.metadata
 import json
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from goalreel.errors import GoalreelError, UnusableFileError
+from goalreel.errors import GoalreelError, UnusableFileError, needs_package
 
 # What differs among files of one plan: the shard, its seeds where they are given, and what the spec
 # says of the file itself.
 _OF_ONE_FILE = ("shard", "seeds", "source", "sizes", "sha256", "metrics", "clip")
 # What installs a package that is not among goalreel's own.
-_APART = {"pyarrow": "pyarrow", "torch": "'goalreel[train]'"}
+_APART = {"pyarrow": "pyarrow", "torch": "goalreel[train]"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class _Section(dict):
     """A mapping in a spec; what it lacks is an error that names it."""
 
     def __missing__(self, key: str):
-        raise GoalreelError(f"the spec lacks {key!r}; it has {', '.join(self) or 'nothing'}")
+        raise GoalreelError(f"spec: Lacks {key!r}. It has {', '.join(self) or 'nothing'}.")
 
 
 def parse_spec(text: str, path: str | os.PathLike | None = None) -> Spec:
@@ -86,7 +85,7 @@ def parse_spec(text: str, path: str | os.PathLike | None = None) -> Spec:
             raise ValueError("its parts are not of a spec's types")
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         if path is None:
-            raise GoalreelError(f"--spec is not a spec ({error}): {text[:200]}") from None
+            raise GoalreelError(f"--spec: Not a spec ({error}).\n  {text[:200]}") from None
         raise UnusableFileError(path, f"it holds no spec ({str(error)[:200]})") from None
     stage, code, source = words
     return Spec(text, value, stage, config, shard, tools, code, excluded, input_digests, source)
@@ -116,7 +115,4 @@ def package_version(name: str) -> str:
     try:
         return importlib.metadata.version(name)
     except (importlib.metadata.PackageNotFoundError, ValueError):
-        raise GoalreelError(
-            f"the package {name} is not installed for {sys.executable}. "
-            f"Type: pip install {_APART.get(name, 'goalreel')}"
-        ) from None
+        raise GoalreelError(needs_package("This run", name, _APART.get(name, "goalreel"))) from None

@@ -47,21 +47,25 @@ def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
     run = read_run(results)
     unit, folder = run.config["unit"], results / "trajectories"
     if number not in range(run.shard["reaches"]):
-        raise GoalreelError(f"{results}: no {unit} {number}")
+        last = run.shard["reaches"] - 1
+        raise GoalreelError(f"{results}: No {unit} {number}. The last one is {last}.")
     if unit != "reach" and attempt is not None:
-        raise GoalreelError("episodes have no attempts; leave --attempt out")
+        raise GoalreelError("--attempt: This run films episodes, not reaches. Remove --attempt.")
     shard = shard_name(number // run.shard["size"])
     trajectories = read_trajectories(folder / f"{shard}.npz")
     rows, spec = trajectories.attempts, trajectories.spec
     tried = np.flatnonzero(rows.reach == number)
     if attempt is not None and attempt not in range(len(tried)):
-        raise GoalreelError(f"{results}: reach {number} has no attempt {attempt}")
+        last = len(tried) - 1
+        raise GoalreelError(
+            f"--attempt: No attempt {attempt} at reach {number}. The last is {last}."
+        )
     row = rows.take(tried[[-1 if attempt is None else attempt]])
     (pair,) = row.pairs()
     name = f"{unit} {number}" + (f", attempt {pair[1]}" if unit == "reach" else "")
     if not spec.reproducible:
         raise GoalreelError(
-            f"{name}: not reproducible, since check=false plays nothing again. "
+            f"{name}: Not reproducible, because the run has check=false. "
             f"Film single episodes: snakemake clips"
         )
     if pair not in trajectories.episodes.pairs():
@@ -83,7 +87,9 @@ def read_run(results: Path) -> Spec:
     try:
         return read_spec(results / "tables.json")
     except GoalreelError as error:
-        raise GoalreelError(f"{error}; name the run's folder with --results") from None
+        raise GoalreelError(
+            f"{results}: No finished run here. Name its folder: --results FOLDER\n  {error}"
+        ) from None
 
 
 def replay(recorded: Recorded) -> list[np.ndarray]:
@@ -96,7 +102,7 @@ def replay(recorded: Recorded) -> list[np.ndarray]:
     actions = episode.actions  # recorded_episodes.NO_ACTION stands for none, and NaN for no force
     if np.isnan(actions).any() or (actions.dtype == np.int8 and (actions < 0).any()):
         raise GoalreelError(
-            f"{recorded.name} was recorded as states: there are no actions to replay"
+            f"{recorded.name}: Cannot be replayed, because its recording has no actions."
         )
     return list(replay_frames(gymnasiums_environment(config), episode))
 

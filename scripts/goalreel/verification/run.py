@@ -246,7 +246,7 @@ def _play_again(simulate: Verdict, render: Verdict, threads: int) -> None:
                 if found := played.result():
                     (simulate if found[0] == path else render).files[found[0]].reject(found[1])
             except (GoalreelError, BrokenProcessPool) as error:
-                simulate.files[path].reject(f"it cannot be played again: {error}", "not checked")
+                simulate.files[path].reject(f"it cannot be replayed: {error}", "not checked")
 
 
 def remove(verdicts: Iterable[Verdict]) -> list[Path]:
@@ -262,8 +262,8 @@ def remove(verdicts: Iterable[Verdict]) -> list[Path]:
             if not path.is_dir() or path.is_symlink():
                 path.unlink(missing_ok=True)
             elif other := _other_file(path):
-                hint = f"move it away, then run rm -r {shlex.quote(str(path))}"
-                error = f"{verdict.files[path].error}; {other} may be yours: {hint}"
+                hint = f"Move it elsewhere, then run rm -r {shlex.quote(str(path))}"
+                error = f"{verdict.files[path].error}. {other} may be yours. {hint}"
                 verdict.files[path].reject(error, "not checked")
                 continue
             else:
@@ -286,8 +286,8 @@ def error_report(verdicts: Sequence[Verdict], again: Sequence[Path]) -> str:
     errors = [f"{p}: {f.error}" for v in verdicts for p, f in v.files.items() if not f.is_ok]
     if not errors:
         return ""
-    head = f"the results are not whole{'; damaged files are removed' if again else ''}"
-    last = [f"make again: {shlex.join(map(str, again))}"] if again else []
+    head = f"The results are incomplete.{' Damaged files were removed.' if again else ''}"
+    last = [f"To make them again: snakemake {shlex.join(map(str, again))}"] if again else []
     return "\n".join([head, *map(str, verdicts), *errors, *last])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goalreel.cli import WORKFLOW, logging_to, program, say
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, quoted
 from goalreel.files.atomic import replacing
 from goalreel.policies.parameters import is_trained_here
 from goalreel.workflow.config import load_config
@@ -77,9 +77,8 @@ def film(
     if player is not None:  # it has no options
         config["policy"] = {"name": "python"}
     elif is_trained_here(config["policy"]):
-        raise GoalreelError(
-            f"policy.name: {config['policy']['name']} is trained first: run snakemake"
-        )
+        name = config["policy"]["name"]
+        raise GoalreelError(f"policy.name: {name!r} must be trained first. Run snakemake.")
     with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
         plan = Plan(config | {"results": folder}, _SCRIPTS)
         with _counting(progress, plan.run.count, plan.run.unit) as count:
@@ -137,7 +136,7 @@ def _named(env: "gymnasium.Env") -> dict:
     """Return the configuration of an environment that gymnasium.make has made."""
     spec = getattr(env, "spec", None)
     if spec is None:
-        raise GoalreelError(f"env: {env!r} was not made by gymnasium.make; give its id")
+        raise GoalreelError(f"env: {quoted(str(env))} was not made by gymnasium.make. Pass its id.")
     kwargs = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
     wrappers = [{one.entry_point: one.kwargs or {}} for one in spec.additional_wrappers]
     limit = spec.max_episode_steps

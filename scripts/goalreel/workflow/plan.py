@@ -74,7 +74,7 @@ class Plan:
         if scope == "shard":
             if int(wildcards["shard"]) >= self.run.shards:
                 last = shard_name(self.run.shards - 1)
-                raise GoalreelError(f"no shard {wildcards['shard']}: the last is {last}")
+                raise GoalreelError(f"{wildcards['shard']}: No such shard. The last one is {last}.")
             return covered(int(wildcards["shard"]), size, self.run.count)
         if scope != "run":
             return {}
@@ -139,8 +139,8 @@ class Plan:
         if stage == "compare":
             if config["compare"] is None:
                 raise GoalreelError(
-                    "compare is null; name the folders of two finished runs: "
-                    "snakemake compare --config 'compare=[results-a, results-b]'"
+                    "compare: Needs two finished runs. Name their results folders: "
+                    "snakemake compare --config 'compare=[results/a, results/b]'"
                 )
             files |= results_files(config["compare"])
         return files

@@ -1,4 +1,4 @@
-"""Errors of what plays: training from pixels, a film of what it trained, a Minari data set."""
+"""Errors of policies: checkpoints of a training, networks of pixels, Minari datasets."""
 
 import shlex
 import sys
@@ -9,20 +9,20 @@ from pathlib import Path
 from goalreel.configuration.options import Options
 from goalreel.environments.gymnasium_ids import FAMILIES, load_creator
 from goalreel.environments.wrappers import find_wrapper
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, pluralize, quoted
 from goalreel.policies.minari_files import read_header
 from goalreel.policies.parameters import is_trained_here, pixel_kwargs
 from goalreel.training.games.settings import is_game
 from goalreel.training.pixels import presets
 
-Errors = Iterator[tuple[str, str]]  # of (key, what is wrong)
-# What Minari's public data sets were recorded in. Not highway_env and shimmy: they import what an
-# argument names.
+Errors = Iterator[tuple[str, str]]  # pairs of a key and a message
+# The packages of Minari's public datasets, but for highway_env and shimmy, which import a module
+# that an argument names.
 _KNOWN_PACKAGES = ("gymnasium", "minari", "ale_py", "gymnasium_robotics", "minigrid")
 
 
 def training_errors(config: Mapping) -> Errors:
-    """Yield the error of weights that the training from pixels will not have kept."""
+    """Yield the error of a checkpoint that the training from pixels does not keep."""
     policy, step = config["policy"], config["policy"]["checkpoint"]
     is_trained = policy["name"] == "pixels" and is_trained_here(policy)
     if not (is_trained and isinstance(step, int) and is_game(config["pixels"]["game"])):
@@ -31,58 +31,52 @@ def training_errors(config: Mapping) -> Errors:
     last = section["decisions"]
     kept = sorted({*(n for n in section["checkpoints"] if n < last), last})
     if step not in kept:
-        yield (
-            "policy.checkpoint",
-            f"{step}, and the training keeps no weights after so many decisions; allowed: best, "
-            f"last, {', '.join(map(str, kept))}; pixels.checkpoints says which",
-        )
+        fix = "Add the number to pixels.checkpoints, or use best or last."
+        yield "policy.checkpoint", f"The training keeps no weights after {step} decisions. {fix}"
 
 
 def pixel_policy_errors(config: Mapping) -> Errors:
-    """Yield the errors of a game that is filmed otherwise than a network was trained on it."""
+    """Yield the errors of a game that differs from the one that the network was trained on."""
     env, kwargs, game = config["env"], config["env_kwargs"], config["pixels"]["game"]
     if is_trained_here(config["policy"]) and game not in (None, env):
-        what = f"policy.name: 'pixels' films a network of {env}"
-        yield "pixels.game", f"{game!r}, and {what}; leave it out, or name one by policy.file"
+        problem = f"The training is of {game}, but the run films {env}"
+        yield "pixels.game", f"{problem}. Remove it, or set policy.file to a trained network."
     for key, value in pixel_kwargs(env).items():
         if key != "repeat_action_probability" and kwargs.get(key, value) != value:
-            yield (
-                f"env_kwargs.{key}",
-                f"{kwargs[key]!r}, and the network of policy.name: 'pixels' takes every frame as "
-                f"in its training; allowed with it: {value!r}",
-            )
+            problem = f"{quoted(kwargs[key])} differs from the training of the policy 'pixels'"
+            yield f"env_kwargs.{key}", f"{problem}. Use {value!r}, or remove it."
     if config["env_wrappers"]:
-        yield "env_wrappers", "the network of policy.name: 'pixels' plays with none; leave them out"
+        yield "env_wrappers", "The policy 'pixels' plays without wrappers. Remove them."
 
 
 def dataset_errors(config: Mapping) -> Errors:
-    """Yield the errors of a data set, and of options that contradict what it says.
+    """Yield the errors of a dataset, and of options that contradict it.
 
-    Nothing that a data set names is imported or made where this yields an error.
+    If there is an error, no code that the dataset names is imported.
     """
     policy = config["policy"]
     if policy["name"] != "minari":
         return
     if policy["dataset"] is None:
-        yield "policy.dataset", "null; 'minari' needs the id of a data set, or its folder"
+        yield "policy.dataset", "The policy 'minari' needs a dataset. Set its id or its folder."
         return
     header = read_header(policy["dataset"])
     for name, package in _foreign_code(header.options, policy["allow"]):
-        yield "policy.dataset", f"wants to run {name!r}{_way_out(policy, package)}"
+        yield "policy.dataset", f"The dataset would run {name!r}. {_fix(policy, package)}"
         return
     for key, recorded in header.options.items():
         if config[key] not in (recorded, Options.model_fields[key].default):
-            what = f"{policy['dataset']} was recorded with {recorded!r}; leave {key} out"
-            yield key, f"{config[key]!r}, and {what}"
+            problem = f"The dataset was recorded with {quoted(recorded)}"
+            yield key, f"{problem}. Remove {key} to use the same."
     if (config["episodes"] or 0) > header.episodes:
-        what = f"{policy['dataset']} has {header.episodes:,}; allowed: at most {header.episodes}"
-        yield "episodes", f"{config['episodes']}, and {what}"
+        problem = f"The dataset has only {pluralize(header.episodes, 'episode')}"
+        yield "episodes", f"{problem}. Use at most {header.episodes}."
 
 
 def _foreign_code(options: Mapping, allow: list) -> Iterator[tuple[str, str]]:
-    """Yield (name, package) for what a data set would run of packages that are not known.
+    """Yield (name, package) of each callable of a dataset that is not known to be harmless.
 
-    A known package's own environments and wrappers run, and none of its other callables.
+    The environments and wrappers of known packages are; their other callables are not.
     """
     wrappers = [str(name) for wrapper in options["env_wrappers"] for name in wrapper]
     module, _, bare = options["env"].rpartition(":")
@@ -97,14 +91,16 @@ def _foreign_code(options: Mapping, allow: list) -> Iterator[tuple[str, str]]:
         made = {options["env"]: load_creator(options["env"])}
         made |= {name: find_wrapper(name) for name in wrappers}
     except GoalreelError:
-        return  # the checks of `env` and `env_wrappers` tell why
+        return  # reported by the checks of `env` and `env_wrappers`
     from gymnasium import Wrapper
 
     for name, code in made.items():
         package = code.__module__.partition(".")[0]
         is_allowed = not {package, *(p for n, p in packages if n == name)}.isdisjoint(allow)
         is_wrapper = isinstance(code, type) and issubclass(code, Wrapper)
-        is_wrapper = is_wrapper and code.__name__ != "RecordVideo"  # which writes where it is told
+        is_wrapper = (
+            is_wrapper and code.__name__ != "RecordVideo"
+        )  # it writes where an argument says
         is_known = package in _KNOWN_PACKAGES and (is_wrapper or name not in wrappers)
         if not (is_allowed or is_known):
             yield name, package
@@ -117,10 +113,10 @@ def _is_here(package: str) -> bool:
     return any(Path(place).resolve().parent == Path.cwd() for place in places or ())
 
 
-def _way_out(policy: Mapping, package: str) -> str:
-    """Return the end of a message: how to allow a package."""
+def _fix(policy: Mapping, package: str) -> str:
+    """Return the fix that allows a package."""
     if not package.isidentifier():
-        return ", which is not a module. Download the dataset again."
+        return "That is not a module, so download the dataset again."
     allow = ", ".join([*map(str, policy["allow"]), package])
     option = f"policy={{name: minari, dataset: {policy['dataset']}, allow: [{allow}]}}"
-    return f". To allow it: --config {shlex.quote(option)}"
+    return f"To allow it, add:\n  --config {shlex.quote(option)}"

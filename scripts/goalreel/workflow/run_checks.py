@@ -1,4 +1,4 @@
-"""Before a run starts: are its results its own, and will its jobs find their files."""
+"""Checks before a run starts: of its results folder, and of the files that its jobs need."""
 
 import contextlib
 import fcntl
@@ -23,28 +23,27 @@ _LOCKS: list = []  # of this process, held until it ends
 
 
 def is_apart(words: Sequence[str]) -> bool:
-    """Return whether a command line names targets, and none that is made of the run's policy."""
+    """Return whether a command line names only targets that are independent of the run's policy."""
     targets = {word for word in words if word in (*STAGES, "all")}
     return bool(targets) and targets <= APART
 
 
 def check_results(results: str, base: Path) -> None:
-    """Raise GoalreelError if the results would stand among the workflow's own files, or on a file.
+    """Raise GoalreelError if the results folder is an address, a file, or one of goalreel's own.
 
-    An address is refused too: Snakemake would make a folder of that name.
-    A view's folder is emptied before it is made: `results: docs` would cost docs/report.
+    Snakemake would make a folder with the name of an address, and empty docs/report to make a
+    report in `results: docs`.
     """
     place, base = Path(results).resolve(), base.resolve()
     if "://" in results:
         problem = (
-            "is an address, not a folder; for object storage keep the folder and give snakemake "
-            "--default-storage-provider and --default-storage-prefix "
-            "(docs/how-to/object-storage.md)"
+            "is an address. Use a folder, and add --default-storage-prefix "
+            "(docs/how-to/object-storage.md)."
         )
     elif place == base or any(place.is_relative_to(base / name) for name in _SOURCES):
-        problem = "is where the workflow's own files stand; choose another folder"
+        problem = "holds goalreel's own files. Choose another folder."
     elif place.exists() and not place.is_dir():
-        problem = "is a file; choose another folder"
+        problem = "is a file. Choose another folder."
     else:
         return
     raise config_error({"results": f"{results!r} {problem}"})
@@ -53,7 +52,7 @@ def check_results(results: str, base: Path) -> None:
 def check_same_run(config: Mapping, words: Sequence[str]) -> None:
     """Raise GoalreelError if the results hold a run of another environment or policy.
 
-    Without a finished trajectory they hold no run. words: of the command line, which may name views
+    A run counts from its first trajectory file on. words: the command line's, which may name views
     """
     results = Path(config["results"])
     before, now = _run_before(results), _played(config)
@@ -69,7 +68,7 @@ def check_same_run(config: Mapping, words: Sequence[str]) -> None:
         f"results: {str(results)!r} already holds a {then[0]} run of the policy {then[1]}. "
         f"Choose another folder: results={other}\n"
         f"  To replace it: rm -r {folder}\n"
-        f"  To go on with it: snakemake{views} --configfile {folder}/{RUN_FILE}"
+        f"  To continue it: snakemake{views} --configfile {folder}/{RUN_FILE}"
     )
 
 
@@ -80,7 +79,7 @@ def size_before(config: Mapping) -> int | None:
 
 
 def _run_before(results: Path) -> dict | None:
-    """Return the options of the run that made the results, None if nothing tells of one."""
+    """Return the options of the run that made the results, None if there is no record."""
     try:
         before = yaml.safe_load((results / RUN_FILE).read_text(encoding="utf-8"))
         return before if _played(before) else None
@@ -95,13 +94,12 @@ def _played(config: Mapping) -> tuple[str, str]:
 
 
 def lock_results(results: Path) -> None:
-    """Hold the results for this process alone; raise GoalreelError if another one does.
+    """Lock the results for this process, or raise GoalreelError if another process has.
 
-    Snakemake's own lock is in the folder where it runs, so that of two such folders neither knows
-    of the other.
+    Snakemake's own lock is in its working folder, so runs from two folders do not see each other's.
     """
     path = results / "logs" / "run.lock"
-    with contextlib.suppress(OSError):  # who cannot write there is told by the first job
+    with contextlib.suppress(OSError):  # the first job reports it
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = path.open("a+", encoding="utf-8")
         try:
@@ -109,8 +107,8 @@ def lock_results(results: Path) -> None:
         except BlockingIOError:
             lock.seek(0)
             raise GoalreelError(
-                f"{results}: another run is at work in it ({lock.read().strip()}); wait for its "
-                f"end, or give this one its own folder: --config results=FOLDER"
+                f"results: Another run is writing to {str(results)!r}. Wait until it ends, "
+                f"or add --config results=FOLDER\n  That run: {lock.read().strip()}"
             ) from None
         lock.truncate(0)
         lock.write(f"process {os.getpid()} on {socket.gethostname()}, started in {Path.cwd()}\n")
@@ -119,9 +117,9 @@ def lock_results(results: Path) -> None:
 
 
 def check_folders(jobs: Iterable) -> None:
-    """Raise GoalreelError if a job would remove a user's files with the folder that it makes anew.
+    """Raise GoalreelError if a job would remove a user's files with a folder that it makes again.
 
-    A folder that is made as a whole lists its own files.
+    Each folder that is one output has a list of its own files.
     """
     for folder in (Path(output) for job in jobs for output in job.output):
         if not (folder / SUMS).is_file():
@@ -129,43 +127,43 @@ def check_folders(jobs: Iterable) -> None:
         try:
             others = other_files(folder)
         except GoalreelError:
-            continue  # a damaged list, which is made anew
+            continue  # a damaged list, which the job makes again
         if others:
             named = ", ".join(map(str, others[:3])) + (
                 f" and {len(others) - 3} more" * (len(others) > 3)
             )
             raise GoalreelError(
-                f"{folder} is to be made anew, and it holds what is not of this workflow: {named}; "
-                f"move that elsewhere"
+                f"{folder}: Holds files that goalreel did not make, and would be replaced. "
+                f"Move them elsewhere: {named}"
             )
 
 
 def check_sources(workflow, needed: Iterable[Path]) -> None:
     """Raise GoalreelError if jobs on other machines would lack files that they need.
 
-    Where no disk is shared Snakemake sends its jobs what git knows of in the folder where it runs,
-    and no more; each job would fail then, far from here.
+    Without a shared disk Snakemake sends its jobs only the files that git tracks in the working
+    folder.
     """
     try:
         _ = workflow.source_archive
-    except AssertionError:  # nothing is sent: the jobs read the files themselves
+    except AssertionError:  # the jobs share the disk
         return
     sent = {Path(name).resolve() for name in workflow.dag.get_sources() if name[:2] != ".."}
     if lacking := [path for path in needed if path.resolve() not in sent]:
         workflow.cleanup_source_archive()
         more = f" and {len(lacking) - 1:,} more" if lacking[1:] else ""
         raise GoalreelError(
-            f"the jobs are sent what git knows of in {Path.cwd()}, and would lack {lacking[0]}"
-            f"{more}; start snakemake at the top of a git checkout, and `git add` what is new there"
+            f"{lacking[0]}{more}: Jobs on other machines get only files that git tracks. Start "
+            f"snakemake at the top of a git checkout, and add new files there: git add FILE"
         )
 
 
 def write_run_file(config: Mapping) -> None:
-    """Leave the complete configuration in the results, for views of the same run."""
+    """Write the complete configuration to the results, for views of the same run."""
     path = Path(config["results"]) / RUN_FILE
     head = "# All options of the run that made these results. A view of it:\n"
     head += f"#     snakemake clips --configfile {shlex.quote(path.as_posix())}\n"
     text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
-    # Who cannot write there is told by the first job, or only makes what is there already.
+    # If the folder is read-only, the first job that writes to it reports so.
     with contextlib.suppress(OSError), replacing(path) as temporary:
         temporary.write_text(head + text, encoding="utf-8")

@@ -157,7 +157,7 @@ def test_a_folder_of_rl_zoo_stands_for_its_model(trained, tmp_path):
     (folder / "Pendulum-v1.zip").unlink()
     assert policy_of(folder)["file"] == str(folder / "best_model.zip")
     (folder / "best_model.zip").unlink()
-    assert f"{folder} is a folder without Pendulum-v1.zip" in refused(folder)
+    assert f"'{folder}' has no Pendulum-v1.zip" in refused(folder)
 
 
 ALGORITHMS = [("PPO", "CartPole-v1"), ("DQN", DISCRETE), ("SAC", CONTINUOUS), ("TD3", CONTINUOUS)]
@@ -232,13 +232,13 @@ def test_dict_observations_and_actions_of_several_parts(tmp_path, binary):
 @pytest.mark.parametrize(
     ("env", "wrappers", "message"),
     [
-        ("CartPole-v1", [], "observations in Box (3,); the environment's are in Box (4,); set env"),
-        (DISCRETE, [], "observations in Box (3,); the environment's are in Box (2,); set env and "),
-        ("Pendulum-v1", ["gymnasium.wrappers:TimeAwareObservation"], "are in Box (4,); set env"),
+        ("CartPole-v1", [], "observations in Box (3,), not Box (4,); set env"),
+        (DISCRETE, [], "observations in Box (3,), not Box (2,); set env and "),
+        ("Pendulum-v1", ["gymnasium.wrappers:TimeAwareObservation"], "not Box (4,); set env"),
         (
             "Pendulum-v1",
             [{"gymnasium.wrappers:RescaleAction": {"min_action": -1, "max_action": 1}}],
-            "actions in Box (1,) from -2 to 2; the environment's are in Box (1,) from -1 to 1; set",
+            "actions in Box (1,) from -2 to 2, not Box (1,) from -1 to 1; set",
         ),
     ],
 )
@@ -250,7 +250,7 @@ def test_a_model_of_other_spaces_is_refused_before_the_run(trained, env, wrapper
 
 def test_a_model_of_another_algorithm_is_refused(trained):
     said = refused(trained / "model.zip", algorithm="DQN")
-    assert "policy.algorithm: DQN, and" in said and "write policy.algorithm: PPO or A2C" in said
+    assert "policy.algorithm: 'DQN' did not" in said and "PPO or A2C" in said
     assert policy_of(trained / "model.zip")["algorithm"] == "PPO"
     policy = policy_of(trained / "model.zip") | {"algorithm": "DQN"}
     with pytest.raises(GoalreelError, match="cannot be loaded as policy.algorithm: DQN"):

@@ -73,8 +73,10 @@ def test_the_targets_that_verify_prints_make_everything_again(done):
     line = next(line for line in log if line.split()[:1] == ["coded_atlas"])
     assert line.split()[1:] == [*["1", "file"], *line.split()[3:5], "ok"]
     assert not (results / "verify.csv").exists()
-    last = [line for line in lines if line.startswith("make again: ")][-1]
-    done.run("-j", "2", *shlex.split(last.removeprefix("make again: ")), config=SMALL)
+    last = [line for line in lines if line.startswith("To make them again: ")][-1]
+    done.run(
+        "-j", "2", *shlex.split(last.removeprefix("To make them again: snakemake ")), config=SMALL
+    )
     assert hashes(results) == before
     assert done.jobs(config=SMALL) == {}
     for _ in range(2):  # it runs whenever it is asked for
@@ -123,7 +125,7 @@ def test_verify_removes_nothing_of_the_users(done):
     (clip,) = results.glob("clips/*.mp4")
     flip(clip, 50)
     said = done.fail("verify", config=SMALL)
-    assert "mine.txt may be yours: move it away" in said
+    assert "mine.txt may be yours. Move it" in said
     assert all(path.read_text() == "mine" for path in kept)
     for path in kept:
         path.unlink()
@@ -150,7 +152,7 @@ def test_what_cannot_be_read_is_not_removed(done, monkeypatch):
     told = {v.stage: (v.status, set(v.having("damaged"))) for v in verdicts}
     assert told["simulate"] == ("2 not checked", set()) and told["concat"][1] == set()
     assert remove(verdicts) == [] and hashes(results) == before
-    assert "not whole" in error_report(verdicts, [])
+    assert "incomplete" in error_report(verdicts, [])
 
 
 def test_by_hand_nothing_is_removed(done):

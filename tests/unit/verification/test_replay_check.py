@@ -75,5 +75,5 @@ def test_verify_replays_every_shard_and_removes_differing_ones(project):
     with_another_pixel(frames / "00001.npz", 5)
     said = project.fail("-j", "2", "verify", config=config)
     named = re.search(r"frames/00001\.npz: the episode of seed \d+, step 5: Gymnasium draws", said)
-    assert named and "make again: results/frames/00001.npz" in said, said
+    assert named and "snakemake results/frames/00001.npz" in said, said
     assert [path.name for path in frames.iterdir()] == ["00000.npz"]

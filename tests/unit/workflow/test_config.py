@@ -159,7 +159,7 @@ FAULTS = [
         "policy.force: '0.0' is not allowed. Use a number above 0",
     ),
     ({"policy": {"name": "file"}}, "policy.file: null; 'file' needs the path of its file"),
-    ({"policy": {"name": "file", "file": "x.py"}}, "policy.file: 'x.py': cannot be read (No such"),
+    ({"policy": {"name": "file", "file": "x.py"}}, "policy.file: 'x.py' cannot be read (No such"),
     (
         {"policy": {"checkpoint": -1}},
         "policy.checkpoint: '-1' is not allowed. Use best, last or",
@@ -186,7 +186,7 @@ FAULTS = [
     ({"clips": {"step_trigger": {"every": 0}}}, "clips.step_trigger.every: '0' is not allowed"),
     ({"clips": {"step_trigger": [3, -1]}}, "clips.step_trigger.1: '-1' is not allowed. Use an"),
     ({"clips": {"name_prefix": "a\nb"}}, r"clips.name_prefix: 'a\nb' is not allowed. Use 1 to"),
-    (TRAINED, "allowed: best, last, 0, 10, 60000; pixels.checkpoints says which"),
+    (TRAINED, "policy.checkpoint: The training keeps no weights after 20 decisions"),
     (
         {"dqn": {"seeds": []}},
         "dqn.seeds: '[]' is not allowed. Use a list of different values, each an",

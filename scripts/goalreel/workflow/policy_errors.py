@@ -100,7 +100,7 @@ def _foreign_code(options: Mapping, allow: list) -> Iterator[tuple[str, str]]:
         is_wrapper = isinstance(code, type) and issubclass(code, Wrapper)
         is_wrapper = (
             is_wrapper and code.__name__ != "RecordVideo"
-        )  # it writes where an argument says
+        )  # it writes files
         is_known = package in _KNOWN_PACKAGES and (is_wrapper or name not in wrappers)
         if not (is_allowed or is_known):
             yield name, package

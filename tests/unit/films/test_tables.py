@@ -98,6 +98,6 @@ def test_replay_compares_with_gymnasium_and_writes_its_frames(filmed, tmp_path):
     replay(filmed.folder, "3", "--gif", str(tmp_path / "r.gif"))
     with Image.open(tmp_path / "r.gif") as gif:
         assert gif.n_frames >= len(frames) - 5, "Pillow joins equal neighbours"
-    for arguments, message in ((["99"], "No reach 99"), (["1", "--attempt", "7"], "no attempt 7")):
+    for arguments, message in ((["99"], "No reach 99"), (["1", "--attempt", "7"], "No attempt 7")):
         said = replay(filmed.folder, *arguments)
         assert said.returncode == 1 and message in said.stderr and "Traceback" not in said.stderr

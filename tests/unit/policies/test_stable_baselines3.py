@@ -250,7 +250,7 @@ def test_a_model_of_other_spaces_is_refused_before_the_run(trained, env, wrapper
 
 def test_a_model_of_another_algorithm_is_refused(trained):
     said = refused(trained / "model.zip", algorithm="DQN")
-    assert "policy.algorithm: 'DQN' did not" in said and "PPO or A2C" in said
+    assert "policy.algorithm: 'DQN' did not" in said and "Use PPO, A2C" in said
     assert policy_of(trained / "model.zip")["algorithm"] == "PPO"
     policy = policy_of(trained / "model.zip") | {"algorithm": "DQN"}
     with pytest.raises(GoalreelError, match="cannot be loaded as policy.algorithm: DQN"):

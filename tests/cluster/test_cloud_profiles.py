@@ -1,4 +1,4 @@
-"""The profiles: every line is an option that exists and has its reason; dry runs plan the jobs."""
+"""The profiles hold only existing options, each with a reason, and dry runs plan the jobs."""
 
 import json
 import re
@@ -17,7 +17,7 @@ def text(profile: str) -> str:
     return (REPOSITORY / "profiles" / profile / "config.yaml").read_text(encoding="utf-8")
 
 
-# Snakemake's own parser reads each profile; then the plugins' own check says what is still missing.
+# Snakemake's parser reads each profile, and the plugins report missing options.
 READ = """
 import contextlib, io, json, sys
 from snakemake.cli import get_argument_parser
@@ -68,7 +68,7 @@ def test_every_option_of_a_profile_has_its_comment(profile):
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory, user_cache) -> dict[str, str]:
-    """Return what a dry run with each cloud's profile says, the bucket being empty."""
+    """Return the output of a dry run with each cloud profile and an empty bucket."""
     folder = tmp_path_factory.mktemp("planned")
     (folder / "project").mkdir()
     options = ("all", "report", "clips", "--dry-run", "--verbose")

@@ -1,4 +1,4 @@
-"""Films by way of any command that submits job scripts: here a qsub with an empty environment."""
+"""Films by a command that submits job scripts, here a qsub with an empty environment."""
 
 import pytest
 from conftest import FEW, hashes
@@ -30,7 +30,7 @@ rule both:
         "poles/trajectories/00000.npz",
 """
 
-# Grid Engine's options come first and the job script last; it prints the job's id.
+# Options as for Grid Engine, with the job script last. It prints the job's id.
 QSUB = """#!/bin/sh
 echo "$@" >> '{folder}/submitted'
 for script; do :; done
@@ -62,7 +62,7 @@ def test_a_film_by_qsub_is_the_local_one(project, tmp_path, filmed):
     assert hashes(project.folder / "results") == hashes(filmed.folder / "results")
     assert project.jobs(config=config) == {}
     submitted = (tmp_path / "submitted").read_text().splitlines()
-    asked = "-l h_vmem=700M -l h_rt=00:18:00"  # encode's memory; twice simulate, render and encode
+    asked = "-l h_vmem=700M -l h_rt=00:18:00"  # the memory of encode, and the time of simulate, render and encode, twice
     assert len(submitted) == 2 and asked in submitted[0], submitted
 
 

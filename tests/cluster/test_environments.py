@@ -1,4 +1,4 @@
-"""Containers and conda hold what a run here holds: the same files, packages and Python."""
+"""Containers and conda have the files, packages and Python version of a local run."""
 
 import os
 import re
@@ -16,13 +16,13 @@ IGNORED = (REPOSITORY / "envs/Containerfile.dockerignore").read_text(encoding="u
 
 
 def steps(name: str) -> list[list[str]]:
-    """Return the words of each of the Containerfile's steps of that name."""
+    """Return the words of each step of this name in the Containerfile."""
     joined = CONTAINERFILE.replace("\\\n", " ")
     return [shlex.split(line)[1:] for line in joined.splitlines() if line.startswith(f"{name} ")]
 
 
 def copied(folder: Path) -> None:
-    """Copy what the Containerfile copies, to `folder` in place of the image's root."""
+    """Copy the files that the Containerfile copies, with `folder` as the root of the image."""
     for *sources, target in steps("COPY"):
         for source in sources:
             sent = {f"!{path}" for path in (Path(source), *Path(source).parents)}
@@ -76,7 +76,7 @@ def test_image_plans_run_in_another_folder(tmp_path):
     assert {path.name for path in (tmp_path / "work").iterdir()} <= {".snakemake"}
 
 
-# It answers what Snakemake asks before it plans, and fails at anything else.
+# It answers Snakemake's questions before planning, and fails on any other call.
 CONDA = """\
 #!/bin/sh
 case "$*" in
@@ -90,7 +90,7 @@ VIEWS = ("clips", "grid", "swarm", "phase", "stills", "report")
 
 
 def test_conda_run_without_training_needs_two_environments(project, tmp_path):
-    """Planned only: no environment is made here."""
+    """The run is only planned, without making environments."""
     (tmp_path / "conda").write_text(CONDA)
     (tmp_path / "conda").chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"

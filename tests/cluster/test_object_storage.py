@@ -1,4 +1,4 @@
-"""All results on an S3 server: the same film, nothing made twice, and faults named by address."""
+"""With results on S3, the film is the same, nothing is made twice, and errors name addresses."""
 
 import io
 import re
@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.slow, needs_cluster]
 BASE = {"reaches": 8, "shard_size": 4}
 ADDRESS = f"s3://{BUCKET}/run/results"
 
-# What a scheduler of pods does, in two scripts: a job begins in an empty folder, with
-# nothing of the user's environment, and ends with a status.
+# Two scripts that replace a scheduler of pods. A job starts in an empty folder, without the
+# user's environment, and ends with a status.
 SUBMIT = """\
 #!/bin/sh
 pod=$(mktemp -d {pods}/pod.XXXXXX); cp "$1" "$pod/job.sh"; cd "$pod"
@@ -35,7 +35,7 @@ EVERY_RULE = ("simulate", "atlas", "coded_atlas", "render", "encode", "concat", 
 
 @pytest.fixture(scope="module")
 def pods(tmp_path_factory) -> Path:
-    """Return a folder with the programs that submit a job and tell its status."""
+    """Return a folder with the programs that submit a job and print its status."""
     folder = tmp_path_factory.mktemp("pods")
     for name, script in {"submit": SUBMIT, "status": STATUS}.items():
         (folder / name).write_text(script.format(pods=folder, programs=CLUSTER_BIN))
@@ -47,8 +47,8 @@ def pods(tmp_path_factory) -> Path:
 def stored(tmp_path_factory, user_cache, pods) -> StoredProject:
     """Return a project with a finished film on a server, made by a job that shares no disk.
 
-    The profile is the one for Kubernetes; only the executor is another. One job does it all, so
-    that the test need not wait for Snakemake to start in many.
+    The profile is that for Kubernetes, with another executor. A single job makes everything, so
+    that Snakemake starts only once.
     """
     folder = tmp_path_factory.mktemp("stored")
     with s3_server(folder / "server.log") as address:
@@ -60,7 +60,7 @@ def stored(tmp_path_factory, user_cache, pods) -> StoredProject:
 
 
 def in_pods(pods: Path) -> list[str]:
-    """Return the options that have jobs run by the two programs, and share no disk."""
+    """Return the options that run jobs by the two programs, without a shared disk."""
     return [
         *("--executor", "cluster-generic", "--cluster-generic-submit-cmd", f"{pods}/submit"),
         *("--cluster-generic-status-cmd", f"{pods}/status", "--shared-fs-usage", "none"),
@@ -69,23 +69,23 @@ def in_pods(pods: Path) -> list[str]:
 
 
 def stats(output: str) -> dict[str, int]:
-    """Return how many jobs of each rule a run had."""
+    """Return the number of jobs of each rule in a run."""
     table = output[output.index("Job stats") : output.index("total")]
     return {r: int(n) for r, n in re.findall(r"^(\w+) +(\d+)$", table, re.M) if r != "all"}
 
 
 def test_jobs_without_a_shared_disk_make_a_local_runs_bytes(stored, filmed, pods):
-    """The workflow's own files travel the same way: the job began in an empty folder."""
+    """The job, which starts in an empty folder, gets the files of the workflow from S3."""
     assert stored.hashes() == hashes(filmed.folder / "results")
     (pod,) = pods.glob("pod.*")
     assert (pod / "scripts" / "goalreel" / "environments" / "mountain_car.py").is_file()
     here = {path.name for path in files(stored.folder)}
-    assert here == {"run.lock", "config.yaml"}  # which no job needs
+    assert here == {"run.lock", "config.yaml"}  # no job needs it
 
 
 def test_preflight_names_file_that_remote_jobs_would_lack(stored, pods):
     policy = "def act(observations):\n    return (observations[:, 1] > 0) * 2\n"
-    (stored.folder / "mine.py").write_text(policy)  # git does not know of it
+    (stored.folder / "mine.py").write_text(policy)  # not tracked by git
     config = BASE | {"policy": "{name: file, file: mine.py}"}
     output = stored.fail("--forceall", *in_pods(pods), profile="kubernetes", config=config)
     assert f"git knows of in {stored.folder}, and would lack mine.py; " in output
@@ -110,15 +110,15 @@ def test_the_summary_says_where_the_film_is(stored):
 
 
 def addresses(output: str) -> dict[str, str]:
-    """Return the addresses that a run's summary names, by rule."""
+    """Return the addresses in a run's summary, by rule."""
     return dict(re.findall(rf"^ *(\w+)  ({ADDRESS}/.*)$", output, re.M))
 
 
 @pytest.fixture(scope="module")
 def grown(stored) -> tuple[dict, str, str]:
-    """Return the hashes before a rerun and then a growth of the film, and what both say.
+    """Return the hashes before a rerun and a longer film, and the output of both.
 
-    They are by another executor, in the same folder.
+    Both use another executor in the same folder.
     """
     before, rerun = stored.hashes(), stored.run(config=BASE)
     return before, rerun, stored.run("all", "stills", "report", config=BASE | {"reaches": 10})
@@ -133,7 +133,7 @@ def test_bucket_rerun_does_nothing_and_growth_adds_shards(stored, grown):
     after = stored.hashes()
     kept = {name for name in before if re.search(r"/0000[01]\.|atlas|coded_atlas", name)}
     assert len(kept) == 8 and {n: after[n] for n in kept} == {n: before[n] for n in kept}
-    # A directory is as many objects.
+    # A directory is one object per file.
     assert after["report/film.mp4"] == after["film.mp4"] != before["film.mp4"]
     assert b"<html" in stored.read("report/index.html")
     assert Image.open(io.BytesIO(stored.read("stills/poster.png"))).width > 100
@@ -165,7 +165,7 @@ def test_corrupt_object_is_named_deleted_and_rebuilt(stored, grown):
 
 
 def film_of(results: dict[str, str]) -> dict[str, str]:
-    """Return the hashes without the views': a plain run makes the film and its tables."""
+    """Return the hashes of the film and its tables, which a plain run makes."""
     views = ("report", "plots", "stills", "grid.mp4", "swarm.mp4")
     return {name: sha for name, sha in results.items() if name.split("/")[0] not in views}
 

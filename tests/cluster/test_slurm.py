@@ -1,4 +1,4 @@
-"""Films made by a real SLURM: the bytes of a local run, whatever is cancelled, killed or edited."""
+"""Films by a real SLURM have the bytes of a local run, also after cancels, kills and edits."""
 
 import signal
 
@@ -9,7 +9,7 @@ from slurm_cluster import Cluster
 
 pytestmark = [pytest.mark.slow, needs_cluster]
 FILM = {"reaches": 200, "shard_size": 25}
-# The profile as a user takes it, but for how often it looks and what this SLURM lacks.
+# The profile as shipped, except for the polling interval and features that this SLURM lacks.
 QUICK = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "10")
 WITHOUT_ACCOUNTS = ("--slurm-no-account", "--slurm-status-command", "squeue")
 SLURM = ("--workflow-profile", "profiles/slurm", *QUICK, *WITHOUT_ACCOUNTS)
@@ -40,7 +40,7 @@ def run(project, cluster, *options, config):
 
 
 def kept_log(project) -> str:
-    """Return what the only log says that SLURM's plugin kept, a failed job's."""
+    """Return the text of the only log that SLURM's plugin kept, that of a failed job."""
     (log,) = (project.folder / ".snakemake" / "slurm_logs").rglob("*.log")
     return log.read_text()
 
@@ -101,7 +101,7 @@ def test_a_job_that_runs_out_of_memory_is_tried_again_with_more(project, cluster
 
 
 def test_job_rejects_code_edited_after_submission(project, cluster):
-    """Its result would stand under the record of what was planned."""
+    """Otherwise its result would carry the planned spec."""
     cluster.command("scontrol", "update", "PartitionName=main", "State=DOWN")
     try:
         before = cluster.jobs()

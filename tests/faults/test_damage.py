@@ -1,8 +1,8 @@
-"""Artefacts that are cut short, changed in a byte, or another run's: none gets into a film.
+"""Files that are cut, changed in a byte or from another run never get into a film.
 
-In the middle of a run, the stage that reads a bad artefact refuses it by name, or the artefact is
-made again before; the next run ends right. After a finished run, whose film is right, a damage that
-shows in the file's time is repaired the same way; one that does not show is for `verify` to find.
+In the middle of a run, the stage that reads a bad file rejects it by name, or the file is rebuilt
+before. The next run ends right. After a finished run, the next run also repairs damage that changes
+the time stamp. `verify` finds other damage.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from project import Project
 from trials import SHARDS, SMALL, forget, generator, recover, replaced, sampled, trials, verified
 
 END = ("film.mp4", "episodes.csv", "attempts.csv", "tables.json")
-# What a run has not made yet when the artefact is about to be read.
+# The results that a run has not made yet when it is about to read the file.
 AFTER = {
     "trajectories": (*END, "segments", "frames"),
     "frames": (*END, "segments"),
@@ -26,12 +26,12 @@ KINDS = {"trajectories": ".npz", "frames": ".npz", "segments": ".mp4"}
 
 
 def files_of(kind: str) -> list[str]:
-    """Return the names of a kind of artefact: a file of each shard, or the one there is."""
+    """Return the names of a kind of file: one per shard, or a single one."""
     return [f"{kind}/{shard}{KINDS[kind]}" for shard in SHARDS] if kind in KINDS else [kind]
 
 
 def cut(content: bytes, rng) -> bytes:
-    """Cut a file to any length, which is 0 in every fourth trial."""
+    """Cut a file to a random length, which is 0 in every fourth trial."""
     return content[: rng.choice([0, *[rng.randrange(len(content)) for _ in range(3)]])]
 
 
@@ -77,7 +77,7 @@ def test_damage_in_the_middle_of_a_run(filmed, once, expected, tmp_path, damage,
     if damage in OTHERS:
         config = SMALL | OTHERS[damage][0]
         source = once(damage, lambda new: new.run("-j", "2", config=config)).folder / "results"
-    if damage in DAMAGES:  # one job reads all segments, and refuses the first
+    if damage in DAMAGES:  # one job reads all segments, and rejects the first
         damaged = [rng.choice(names)] if kind == "segments" else names
         contents = {n: DAMAGES[damage]((results / n).read_bytes(), rng) for n in damaged}
     else:
@@ -92,7 +92,7 @@ def test_damage_in_the_middle_of_a_run(filmed, once, expected, tmp_path, damage,
 @pytest.mark.parametrize("kind", AFTER)
 @trials(2)
 def test_damage_after_a_finished_run(filmed, expected, tmp_path, kind, trial):
-    """Cut as a power cut leaves it: with a new time stamp."""
+    """Cut the file with a new time stamp, as a power cut leaves it."""
     project, rng = filmed.copied(tmp_path / "project"), generator("finished", kind, trial)
     name = rng.choice(files_of(kind))
     path = project.folder / "results" / name
@@ -131,7 +131,7 @@ def found(project: Project, config: dict) -> set[Path]:
 @pytest.mark.parametrize("run", sampled(RUNS))
 @trials(10)
 def test_damage_that_no_time_stamp_shows(once, tmp_path, run, trial):
-    """After a finished run only `verify` looks into files: it misses no damage of any file."""
+    """After a finished run `verify` finds the damage of any file."""
     config, targets = RUNS[run]
     made = once(run, lambda fresh: fresh.run("-j", "2", *targets, config=config))
     project, rng = made.copied(tmp_path / "project"), generator(run, trial)

@@ -1,4 +1,4 @@
-"""Runs that are killed or stopped at random moments: the next plain run ends as if undisturbed."""
+"""After a run is killed or stopped at a random moment, the next plain run ends as if undisturbed."""
 
 import contextlib
 import os
@@ -25,11 +25,11 @@ from trials import (
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="finds them in /proc")
 STAGES = ("simulate", "render", "encode", "atlas", "coded_atlas", "concat", "episodes")
-JOBS = 10  # of a run by SMALL
+JOBS = 10  # jobs of a run of SMALL
 
 
 def wait_for_a_moment(project: Project, process, rng: random.Random) -> None:
-    """Wait until some number of jobs has begun, and for some part of a job's time more."""
+    """Wait until some jobs have started, and for a part of a job's time."""
     logs = project.folder / "results" / "logs"
     begun = rng.randint(0, JOBS)
     wait_for(lambda: len(list(logs.rglob("*.log"))) >= begun or process.poll() is not None)
@@ -58,7 +58,7 @@ def test_a_run_that_is_stopped(project, expected, ending, trial):
 
 
 DRAWN = {"env": "CartPole-v1", "episodes": 6, "shard_size": 2}
-OTHER = {  # runs beside the film of a Mountain Car, and their targets
+OTHER = {  # other runs than a Mountain Car film, and their targets
     "an environment that is drawn": (DRAWN, ()),
     "one that Gymnasium steps": (DRAWN | {"env": "FrozenLake-v1"}, ()),
     "views": (SMALL, ("all", "clips", "grid", "swarm", "phase", "stills", "card")),
@@ -82,7 +82,7 @@ def test_another_run_that_is_killed(project, once, kind, trial):
 @pytest.mark.slow
 @trials(6)
 def test_two_folders_on_one_cold_user_cache(project, tmp_path, expected, trial):
-    """One is killed, the other goes on; both end as if alone."""
+    """One run is killed and the other continues. Both end with the right results."""
     rng = generator("two folders", trial)
     project.cache = tmp_path / "cold cache"
     other = project.copied(tmp_path / "other")
@@ -99,12 +99,12 @@ def test_two_folders_on_one_cold_user_cache(project, tmp_path, expected, trial):
 
 
 def kill_one(project, rng, config, programs, option="") -> None:
-    """Kill one process of these programs in a run, which then fails or had ended."""
+    """Kill one process of these programs in a run, which fails unless it had ended."""
     process = project.start("-j", "2", config=config)
     wait_for_a_moment(project, process, rng)
     victims = wait_for(lambda: processes(project, programs, option) or process.poll() is not None)
     if victims is not True:
-        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+        with contextlib.suppress(ProcessLookupError):  # it had ended
             os.kill(rng.choice(victims), signal.SIGKILL)
     output = finished(process)
     assert process.returncode == 0 or "killed" in output, output

@@ -1,4 +1,4 @@
-"""Two runs in one folder: the second is refused; the lock of a killed run is removed by --unlock."""
+"""The second run in a folder stops, and --unlock removes the lock of a killed run."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from trials import BOUND, SMALL, finished, recover, wait_for
 
 
 def locked(project: Project):
-    """Start a run and return it once it has locked its folder."""
+    """Start a run, and return it when it has locked its folder."""
     process = project.start("-j", "1", config=SMALL)
     lock = project.folder / ".snakemake" / "locks"
     assert wait_for(lambda: list(lock.glob("*.output.lock")))
@@ -29,7 +29,7 @@ def test_a_killed_run_leaves_a_lock_that_unlock_removes(project, expected):
 
 def test_two_runs_at_once(project, expected):
     first = locked(project)
-    os.kill(first.pid, signal.SIGSTOP)  # it lives, and does not hurry
+    os.kill(first.pid, signal.SIGSTOP)  # alive but stopped
     try:
         output = project.fail("-j", "1", config=SMALL)
     finally:
@@ -37,5 +37,5 @@ def test_two_runs_at_once(project, expected):
     assert "cannot be locked" in output and "Traceback" not in output, output
     output = finished(first)
     assert first.returncode == 0, output
-    project.run(config=SMALL)  # the second has left no lock
+    project.run(config=SMALL)  # the second one left no lock
     assert hashes(project.folder / "results") == expected

@@ -1,4 +1,4 @@
-"""Clocks that jump and folders with unusual names change nothing."""
+"""Jumping clocks and unusual folder names do not change the results."""
 
 import os
 import time
@@ -26,7 +26,7 @@ def test_a_project_in_a_folder_of_any_name(tmp_path, user_cache, expected, name)
 
 @trials(3)
 def test_time_stamps_in_the_future(project, expected, trial):
-    """As a clock leaves them that was put back after the first half of a run."""
+    """The time stamps are those of a clock that was set back in the middle of a run."""
     project.run("-j", "2", "--until", ["simulate", "render", "atlas"][trial % 3], config=SMALL)
     for path in (project.folder / "results").rglob("*"):
         os.utime(path, (time.time() + HOUR,) * 2)

@@ -1,7 +1,6 @@
-"""No room, no right, no memory, no file handles: a short word that names the culprit, then the end.
+"""Without disk space, permission, memory or file handles a run fails with a short, exact message.
 
-Each run that lacks something fails without a traceback; as soon as it is there again, the next run
-ends as if it had always been.
+It prints no traceback. When the resource is available again, the next run ends as if undisturbed.
 """
 
 import os
@@ -15,7 +14,7 @@ ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def root_can(*command: str) -> bool:
-    """Return whether this is root, and whether a command does well."""
+    """Return whether this is root and a command succeeds."""
     return ROOT and subprocess.run(command, capture_output=True).returncode == 0
 
 
@@ -48,7 +47,7 @@ def test_the_results_folder_may_not_be_written(project, expected):
     results = project.folder / "results"
     results.mkdir(mode=0o555)
     within = ()
-    if ROOT:  # root without the right to pass over permissions
+    if ROOT:  # root that obeys permissions
         within = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
         if not root_can(*within, "true"):
             pytest.skip("takes setpriv, where root runs the tests")
@@ -64,7 +63,7 @@ MEMORY = [f"-v {1024 * megabytes}" for megabytes in (50, 70, 90, 110, 130)]  # a
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [*MEMORY, "-n 6", "-n 7", "-n 8"])
 def test_memory_or_file_handles_run_out(project, expected, tmp_path, limit):
-    """Each job's shell sets the limit first. Address space can be denied anywhere."""
+    """Each job's shell first limits the address space, which works on any system."""
     (tmp_path / "limit.sh").write_text(f"ulimit {limit}\n")
     output = failed(project, BASH_ENV=str(tmp_path / "limit.sh"))
     assert ("emory" if limit in MEMORY else "oo many open files") in output, output

@@ -1,4 +1,4 @@
-"""Any configuration is taken, or refused by a message that names what is wrong."""
+"""goalreel accepts any configuration, or rejects it with a message that names the error."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ _ENVS += ["no_module_of_this_name:X-v0", ":", "a:", "/", "gymnasium:CartPole-v1"
 
 
 def _fitting(schema) -> st.SearchStrategy:
-    """Return values that an option takes, and some that it nearly does."""
+    """Return valid values of an option, and some that are nearly valid."""
     if "default" in schema and "properties" in schema:
         options = {key: _value(inner) for key, inner in schema["properties"].items()}
         return st.fixed_dictionaries({}, optional=options)
@@ -61,7 +61,7 @@ _KEYS = keys | st.integers() | st.none() | st.booleans() | st.floats() | st.tupl
 @given(st.fixed_dictionaries({}, optional=_OPTIONS), st.dictionaries(_KEYS, junk, max_size=1))
 def test_any_configuration_is_taken_or_refused_by_name(given_, others):
     config = works_or_names(lambda: load_config(given_ | others), "the configuration has")
-    if config is not None:  # then the workflow can plan with it
+    if config is not None:  # a valid one can be planned
         canonical(config)
         cards(config, choose(config))
         specs = Plan(config, _SCRIPTS)
@@ -82,7 +82,7 @@ def test_one_wrong_value_is_refused_by_its_key(data):
     value = data.draw(junk | deep)
     name = f"{key}.{inner}" if inner else key
     asked = {key: {inner: value} if inner else value}
-    # A value can break what another key is for; these two are named then.
+    # If two keys contradict each other, the message names both.
     others = (f"\n  {key}:", "encode.encoder:", "policy.", "render.", "shard_size:")
     config = works_or_names(lambda: load_config(asked), f"\n  {name}", *others)
     if config is not None:

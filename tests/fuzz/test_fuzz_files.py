@@ -1,4 +1,4 @@
-"""Any file is read, or refused by its name; what is read can be used."""
+"""A reader rejects any file by name, or returns usable content."""
 
 import json
 import shutil
@@ -81,7 +81,7 @@ _READERS = {
 def test_any_file_is_read_or_refused_by_name(run, tmp_path, name):
     sound = (run / name).read_bytes()
     strategy = mutated_bytes(sound)
-    if name == "recording.npz":  # all others are refused by their checksums
+    if name == "recording.npz":  # checksums reject all others
         strategy |= mutated_npz(run / name)
     if name.endswith(".json"):
         strategy |= mutated_json(json.loads(sound)).map(lambda v: json.dumps(v).encode())

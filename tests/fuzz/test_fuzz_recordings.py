@@ -1,4 +1,4 @@
-"""Random recordings, of any dtype and of skewed lengths, are played as Gymnasium plays them.
+"""Random recordings of any dtype and skewed lengths are played as in Gymnasium.
 
 GOALREEL_FUZZ=full tries more of them.
 """

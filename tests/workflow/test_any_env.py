@@ -1,6 +1,6 @@
-"""Any Gymnasium environment is played and filmed as Gymnasium itself plays and draws it."""
+"""Films of any environment hold the steps and frames of plain Gymnasium."""
 
-# ruff: noqa: D101, D102, D107 - the environments below are as short as they can be
+# ruff: noqa: D101, D102, D107 - minimal environments
 
 import itertools
 import json
@@ -35,7 +35,7 @@ ENVS = ["CartPole-v1", "Acrobot-v1", "Pendulum-v1"]
 
 
 class Pictured(gymnasium.Env):
-    """Walks to the right, and draws whatever `picture` gives."""
+    """Walks to the right, and renders the result of `picture`."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
     observation_space = spaces.Box(-1, 9, (1,), np.float64)
@@ -79,7 +79,7 @@ class Growing(Pictured):
 
 
 class Restless(Pictured):
-    """Draws a step a column wider whenever it plays."""
+    """Renders a frame that is a column wider with each use."""
 
     drawn = itertools.count()
 
@@ -87,7 +87,7 @@ class Restless(Pictured):
         return super().picture()[:, : 20 + (next(self.drawn) if self.at == 2 else 0)]
 
 
-# What they draw instead, by their names.
+# The frames that they render instead, by name.
 FORMS = {
     "Floats": lambda frame: frame / 255,
     "Grey": lambda frame: frame[:, :, 0],
@@ -117,7 +117,7 @@ class Moody(Pictured):
 
 
 class Seedless(Pictured):
-    """As Gym's environments were."""
+    """Has the interface of old Gym."""
 
     def reset(self):
         return super().reset()[0]
@@ -227,7 +227,7 @@ def test_what_cannot_be_filmed_is_told_with_its_episode(env, parts, tmp_path):
 
 
 def in_rgb(picture, size) -> np.ndarray:
-    """Return a picture as Pillow converts it, padded; size: width and height."""
+    """Return a frame as Pillow converts it, padded to (width, height)."""
     canvas = Image.new("RGB", size)
     canvas.paste(Image.fromarray(picture.squeeze()).convert("RGB"), (0, 0))
     return np.asarray(canvas)
@@ -253,7 +253,7 @@ def test_pictures_of_every_form_and_size_are_kept_in_rgb(name, tmp_path):
     ids=["x264", "blocks"],
 )
 def test_film_pads_every_shard_to_the_largest_picture(encode, tmp_path):
-    """Shards of one episode differ in width; text above and below would hide no picture."""
+    """Shards of one episode differ in width, and text above and below hides no part of a frame."""
     seeds, path = [0, 1, 5, 3], tmp_path / "film.mp4"
     options = {"shard_size": 1, "render": {"scale": 1}, "overlay": {"title_card": 0, "caption": ""}}
     goalreel.film("TestGrowing-v0", seeds=seeds, to=path, encode=encode, **options)
@@ -308,7 +308,7 @@ def test_time_limit_and_arguments_go_to_the_environment():
 
 
 def test_wrapped_environment_runs_as_in_gymnasium(tmp_path):
-    """The last wrapper changes what `render` gives."""
+    """The last wrapper changes the frames of `render`."""
     wrappers = [
         {"gymnasium.wrappers:RescaleObservation": {"min_obs": -1, "max_obs": 1}},
         "gymnasium.wrappers:TimeAwareObservation",
@@ -354,7 +354,7 @@ def test_observations_and_actions_of_any_space_round_trip(tmp_path, env):
 
 
 def test_trajectories_without_observations_differ_by_their_seeds():
-    """Frames are held against the digest, and two shards may have the same actions."""
+    """Frames carry a digest of the episodes, and two shards may have the same actions."""
     digests = {shard("TestTold-v0", range(i, i + 1))[1].digest() for i in range(20)}
     assert len(digests) == 20
 

@@ -1,4 +1,4 @@
-"""`snakemake card`: what Hugging Face's hub reads, and what the run's table says."""
+"""The model card holds the metadata that the Hugging Face Hub reads, and the run's results."""
 
 import json
 
@@ -95,7 +95,7 @@ def test_card_with_root_seed_says_that_seeds_are_derived():
 
 @pytest.fixture
 def made(tmp_path):
-    """Return the folder of a card that Python made of a table."""
+    """Return the folder of a card that Python made from a table."""
     (tmp_path / "a.mp4").write_bytes(b"a video")
     table = pd.DataFrame({"return": [10.0, 20.0], "seed": [5, 9]})
     made = tmp_path / "card", tmp_path / "a.mp4", table, "Ant-v5", "SAC"

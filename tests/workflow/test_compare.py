@@ -1,4 +1,4 @@
-"""snakemake compare: the same seeds of two runs, held against the runs' own tables and pictures."""
+"""Comparisons of two runs agree with the tables and frames of the runs."""
 
 import av
 import numpy as np
@@ -14,7 +14,7 @@ COMPARE = {"compare": "[a, b]"}
 
 @pytest.fixture(scope="module")
 def compared(once):
-    """Return a project with two runs and their comparison; tests only read it."""
+    """Return a read-only project with two runs and their comparison."""
 
     def make(fresh):
         fresh.run("-j", "2", config=CONFIG)
@@ -81,5 +81,5 @@ def test_compare_reruns_with_its_runs_and_leaves_them_alone(compared, tmp_path):
     assert not (project.folder / "results" / "config.yaml").exists()
     project.run(config=OTHER | {"reaches": 6})
     assert project.jobs("compare", config=COMPARE) == {"compare": 1}
-    # Of results that hold another run, the comparison asks for nothing.
+    # The comparison does not depend on the results of another run.
     assert project.jobs("compare", config=COMPARE | {"results": "b"}) == {"compare": 1}

@@ -1,8 +1,7 @@
-"""README and docs/ say what is measured, link to what exists, and all their code runs as it stands.
+"""README and docs/ hold the measured figures, working links, and code that runs.
 
-A page's blocks run in its order and in one folder, as a reader goes through it. `snakemake` there
-films a few episodes alone, whatever the block asks for: a program of that name stands before it in
-PATH, and adds the number to the command's own options.
+The blocks of a page run in order in one folder, as a reader runs them. A program named `snakemake`,
+which comes first in PATH, reduces the number of episodes.
 """
 
 import os
@@ -25,15 +24,15 @@ from goalreel.workflow.stages import STAGES
 
 MKDOCS = REPOSITORY / ".venv-docs" / "bin" / "mkdocs"
 NAMES = [str(page.relative_to(REPOSITORY)) for page in PAGES]
-# How the blocks begin that do not run here: they install from the network or fetch data, need
-# Docker, a cluster, a bucket, PyTorch or a tracker's server. Other tests run most of them.
+# The beginnings of blocks that do not run here: they need the network, Docker, a cluster, a
+# bucket, PyTorch or a tracker's server. Other tests run most of them.
 NOT_RUN = ("make", ". .venv/bin/activate", "pip install ", "docker build", "envs = make_vec_env(")
 NOT_RUN += ("def to_wandb(",)
 NOT_RUN += ("snakemake stills all --workflow-profile profiles/s3",)
 NOT_RUN += ("snakemake training_progress", "snakemake pixels", "env.save(")
 NOT_RUN += ("snakemake --config policy=dqn",)
 NOT_RUN += ("snakemake -n --workflow-profile", "snakemake --workflow-profile")
-# The package without which a page's blocks do not run.
+# The package that a page's blocks need.
 NEEDS = {"docs/tutorials/stable-baselines3.md": "stable_baselines3"}
 FEW = """
 import os, re, sys
@@ -62,13 +61,13 @@ def blocks(name: str) -> list[tuple[str, str]]:
 
 
 def named(code: str) -> str:
-    """Return the file, for the commands that follow, that a block says it is, "" for none."""
+    """Return the name of the file that a block contains, or ""."""
     first = re.match(r"# ([\w./]+\.(?:py|yaml))\n", code)
     return first[1] if first else ""
 
 
 def runs(name: str, language: str, code: str) -> bool:
-    """Return whether a block runs here: code, or the whole file that it names."""
+    """Return whether a block runs here, or is a file for other blocks."""
     if name == "docs/contributing.md" and language == "python":
         return False  # test_new_view makes its view
     if name in NEEDS and find_spec(NEEDS[name]) is None:
@@ -92,7 +91,7 @@ def test_every_page_has_a_description_and_one_title(name):
 
 
 def pages() -> list:
-    """Return the pages that have a block to run; README.md alone is in the gate."""
+    """Return the pages that have a block to run. Only README.md is in the gate."""
     found = [name for name in NAMES if any(runs(name, *block) for block in blocks(name))]
     return [pytest.param(n, marks=[pytest.mark.slow] * (n != "README.md")) for n in found]
 
@@ -133,7 +132,7 @@ def test_the_blocks_of_a_page_run_one_after_another(name, project, tmp_path):
 
 @pytest.mark.slow
 def test_make_installs_goalreel_and_films(tmp_path, user_cache):
-    """In a fresh clone; the packages come from the network."""
+    """The clone is new, and the packages come from the network."""
     clone, environment = tmp_path / "clone", os.environ | {"XDG_CACHE_HOME": str(user_cache)}
     ignore = shutil.ignore_patterns(".venv*", ".git", "results*", ".snakemake", "site")
     shutil.copytree(REPOSITORY, clone, ignore=ignore)
@@ -188,12 +187,12 @@ def options_in_commands() -> list[tuple[str, dict]]:
         lines = [
             line for kind, block in blocks(name) if kind == "sh" for line in block.splitlines()
         ]
-        # A file, which adds to the options, is read where the block runs.
+        # Commands with a file of options are tested where the block runs.
         for line in filter(re.compile("snakemake (?!.*--configfile).*--config ").match, lines):
             words = shlex.split(line.partition("--config ")[2], comments=True)
             pairs = (word.partition("=") for word in words)
             options = {key: yaml.safe_load(value) for key, _, value in pairs}
-            policy = options.get("policy", {})  # whose files would have to be there
+            policy = options.get("policy", {})  # policies whose files are missing here
             if "dataset" not in policy and ".zip" not in str(policy):
                 found.append((name, options))
     return found

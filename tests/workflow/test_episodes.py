@@ -1,6 +1,6 @@
-"""Episodes are filmed as they come, with their outcomes, and a run's options stay with its results.
+"""A film shows all episodes with their outcomes, and the results keep the options of the run.
 
-What Gymnasium gives for the recorded seeds and actions is stepped here again.
+The tests replay the recorded seeds and actions in Gymnasium.
 """
 
 import csv
@@ -36,7 +36,7 @@ def rows(project, name="episodes.csv") -> list[dict]:
 
 
 def replayed(seed: int, actions) -> dict:
-    """Return what Gymnasium's own CartPole says of an episode."""
+    """Return the row of an episode, replayed in Gymnasium's CartPole."""
     env = gymnasium.make(CONFIG["env"], max_episode_steps=CONFIG["max_episode_steps"])
     env.reset(seed=seed)
     returned, ending = 0.0, (False, False)
@@ -76,7 +76,7 @@ def test_chapters_and_title_say_episode_and_outcome(played):
 
 
 def test_more_episodes_make_only_new_shards(played):
-    # The shard of four is there; that of two grows.
+    # The shard of four stays, and that of two grows.
     jobs = played.jobs(config=CONFIG | {"episodes": 11})
     assert jobs == {"simulate": 2, "encode": 2, "episodes": 1, "concat": 1}
 
@@ -102,7 +102,7 @@ def test_seeds_above_2_53_are_exact_everywhere(project):
         assert recorded.episode.seed == seed
         assert recorded.episode.states[0].tolist() == env.unwrapped.state.tolist()
         assert len(replay(recorded)) == len(recorded.episode.states)
-    # Another last seed is another shard's.
+    # The last seed belongs to another shard.
     jobs = project.jobs(config=CONFIG | {"seeds": f"{first}-{first + 3}", "shard_size": 2})
     assert jobs["simulate"] == jobs["encode"] == 1
     assert project.jobs(config=CONFIG | {"seeds": "3-9", "shard_size": 2})["simulate"] == 4
@@ -122,8 +122,8 @@ def test_results_of_another_run_are_not_replaced(played, tmp_path):
     project = played.copied(tmp_path / "project")
     project.edit(
         "config.yaml", "seed: 2025", "seed: 2026"
-    )  # as after a git pull: newer than the run
-    said = project.fail("clips")  # whoever forgets the options asks for Mountain Car
+    )  # newer than the run, as after a git pull
+    said = project.fail("clips")  # without options the command is for Mountain Car
     assert "Job stats" not in said
     first, replaces, resumes = said[said.index("goalreel: ") :].splitlines()
     assert first == (
@@ -133,5 +133,5 @@ def test_results_of_another_run_are_not_replaced(played, tmp_path):
     assert replaces == "  To replace it: rm -r results"
     command = resumes.removeprefix("  To continue it: ")
     assert project.jobs(*shlex.split(command)[1:]) == {"clips": 1}
-    shutil.rmtree(project.folder / "results" / "trajectories")  # without one it is no run
+    shutil.rmtree(project.folder / "results" / "trajectories")  # without one it holds no run
     assert project.jobs(config={"reaches": 2})["simulate"] == 1

@@ -1,4 +1,4 @@
-"""Each file of examples/ is filmed as it stands, but with fewer episodes."""
+"""Each file of examples/ films with fewer episodes, but otherwise unchanged."""
 
 import shlex
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from project import REPOSITORY
 
 EXAMPLES = {path.stem: path for path in sorted((REPOSITORY / "examples").glob("*.yaml"))}
-# What a file needs beyond the workflow's own packages.
+# Packages that a file needs beyond those of the workflow.
 PACKAGES = {
     "atari": ("ale_py", "cv2"),
     "cartpole_sb3": ("stable_baselines3",),
@@ -26,7 +26,7 @@ FEW = {
 
 
 def commands(name: str) -> list[str]:
-    """Return the commands in a file's comments, installations left out."""
+    """Return the commands in a file's comments, except installations."""
     lines = EXAMPLES[name].read_text(encoding="utf-8").splitlines()
     found = [line.removeprefix("#").strip() for line in lines if line.startswith("#     ")]
     return [command for command in found if not command.startswith("pip install ")]

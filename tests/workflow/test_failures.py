@@ -1,4 +1,4 @@
-"""A run that fails or is stopped reports the cause and keeps its files; the next run finishes it."""
+"""A failed or stopped run reports the cause and keeps its files, and the next run finishes it."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ RESUME = "Run the same command again to continue. Snakemake's log: "
 
 
 def test_the_same_command_finishes_a_failed_run(project):
-    """The cause is printed even with --quiet, and finished files are kept."""
+    """The run prints the cause even with --quiet, and keeps finished files."""
     config = {"reaches": 3, "shard_size": 1, "policy": "{epsilon: 0.45}"}
     options = ["-j", "2", "--quiet", "all", "--keep-going"]
     output = project.fail(*options, config=config | {"max_attempts_per_reach": 1})
@@ -68,13 +68,13 @@ def test_an_interrupted_run_resumes_where_it_stopped(project):
     process = project.start("-j", "2", config=config)
     segments = project.folder / "results" / "segments"
     wait_for(lambda: len(list(segments.glob("[0-9]*.mp4"))) >= 3, seconds=120)
-    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: Snakemake and all its jobs get it
+    os.killpg(process.pid, signal.SIGINT)  # Snakemake and all its jobs get it, as with Ctrl-C
     process.communicate(timeout=BOUND)
     assert process.returncode != 0
     assert not (project.folder / "results" / "film.mp4").exists()
     times = {path: path.stat().st_mtime_ns for path in segments.glob("[0-9]*.mp4")}
     jobs = project.jobs(config=config)
-    # Three were there, of which Snakemake may not have recorded the two that ended last.
+    # Snakemake may not have recorded the last two of the three segments.
     assert jobs["encode"] <= 6 - 1 and "atlas" not in jobs
     project.run(config=config)
     kept = [path for path, mtime in times.items() if path.stat().st_mtime_ns == mtime]
@@ -112,7 +112,7 @@ def test_sigterm_while_the_scheduler_notes_a_job_ends_the_run(project, tmp_path)
 
 
 def test_a_second_run_in_the_same_results_is_refused_by_name(project):
-    """By its own message, since Snakemake's lock is in another folder."""
+    """The message is goalreel's, because Snakemake's lock is in another folder."""
     results = project.folder / "results"
     lock = results / "logs" / "run.lock"
     lock.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""No value of a configuration reaches a shell as anything but itself."""
+"""Values of a configuration reach shells and other programs unchanged."""
 
 import json
 
@@ -8,7 +8,7 @@ import yaml
 
 from goalreel.provenance.embedded_specs import read_spec
 
-# What a shell, Make, ffmpeg's metadata, Snakemake's patterns and Python's templates would take up.
+# Characters with a meaning in shells, Make, ffmpeg's metadata, Snakemake and Python's templates.
 HARSH = """it's "a" $(touch ran) `touch ran` ;touch ran;|touch ran&><*?[x] é #=%\\ ~ 雪 --x"""
 HARSH += "\nnext\tline"
 CAPTION = """"{reach}" '$(touch ran)' `touch ran` ;=#\\ {{}} %{{n}} \\n: ' , [a]"""
@@ -35,6 +35,6 @@ def test_harsh_values_go_through_a_whole_run_as_they_are(project):
     made = read_spec(results / "trajectories" / "00000.npz").config
     assert made["policy"]["file"] == f"{HARSH}.py"
     for video in (results / "segments" / "00000.mp4", clip):
-        with av.open(str(video)) as container:  # another reader of what ffmpeg was given
+        with av.open(str(video)) as container:  # an independent reader of ffmpeg's metadata
             spec = json.loads(container.metadata["comment"])
         assert spec["config"]["overlay.caption"] == CAPTION

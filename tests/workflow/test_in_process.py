@@ -1,4 +1,4 @@
-"""goalreel.film makes, in one call, the film that the workflow makes."""
+"""goalreel.film makes the same film as the workflow."""
 
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -14,13 +14,13 @@ from goalreel import GoalreelError
 
 
 def balance(observation):
-    """Push to where the pole falls."""
+    """Push towards where the pole falls."""
     assert observation.shape == (4,) and observation.dtype == np.float32
     return int(observation[2] + 0.5 * observation[3] > 0)
 
 
 class Model:
-    """As Stable-Baselines3's models are asked."""
+    """A policy with the interface of a Stable-Baselines3 model."""
 
     def predict(self, observation, deterministic=False):
         """Return the action, and no state."""
@@ -69,7 +69,9 @@ def test_a_python_object_plays(tmp_path, policy):
         assert row[table.columns.get_loc("return") + 1] == returned
         for frame, picture in zip(frames[first : first + 41], shown, strict=True):
             assert frame.shape == picture.shape
-            assert np.abs(frame.astype(int) - picture).mean() < 1  # x264's, not another picture
+            assert (
+                np.abs(frame.astype(int) - picture).mean() < 1
+            )  # an error of x264, not a wrong frame
         first += 41
     assert first == len(frames)
 
@@ -115,7 +117,7 @@ def test_films_of_two_threads_are_those_of_two_calls_in_turn(tmp_path, env):
 
 def test_log_and_progress_go_where_the_caller_says(tmp_path, capsys):
     def bar(total, unit):
-        """As tqdm is called."""
+        """Take the arguments of tqdm."""
         shown.append((total, unit))
         return SimpleNamespace(update=shown.append, close=lambda: shown.append("closed"))
 

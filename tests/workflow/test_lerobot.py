@@ -1,4 +1,4 @@
-"""`snakemake lerobot`: what LeRobot's own reader gives is what the run recorded, frame by frame."""
+"""LeRobot's own reader returns the run from the dataset, frame by frame."""
 
 import importlib.util
 import json
@@ -26,7 +26,7 @@ RUNS = [CONFIG, pytest.param(PENDULUM, marks=pytest.mark.slow), REACHES]
 
 @pytest.fixture(scope="module", params=RUNS, ids=["cart", "pendulum", "car"])
 def made(request, tmp_path_factory, user_cache):
-    """Return the folders of a data set, of several files, and of the run that it was made of."""
+    """Return the folders of a dataset of several files, and of its run."""
     pytest.importorskip("pyarrow", reason="takes pyarrow, which is no requirement")
     from project import Project
 
@@ -39,7 +39,7 @@ def made(request, tmp_path_factory, user_cache):
 
 
 def recorded(results):
-    """Yield each episode's pictures, states, actions and rewards, as the run keeps them."""
+    """Yield each episode's frames, states, actions and rewards from the run."""
     for path in sorted((results / "trajectories").iterdir()):
         played = goalreel.read_trajectories(path)
         cache = goalreel.open_cache(results / "frames" / path.name)
@@ -55,7 +55,7 @@ def read(folder, template, row, key):
 
 
 def test_lerobot_dataset_fields_equal_the_run(made):
-    """Of version 3.0; every frame of a video is decoded at its own time."""
+    """The format is version 3.0. Each video frame is decoded at its own time."""
     folder, results = made
     info = json.loads((folder / "meta/info.json").read_text())
     episodes = pd.read_parquet(folder / "meta/episodes")

@@ -1,4 +1,4 @@
-"""Data sets that minari's own DataCollector wrote are played again, or refused with what differs."""
+"""Datasets of Minari's DataCollector replay exactly, or an error names the difference."""
 
 import json
 import os
@@ -31,10 +31,10 @@ def datasets(tmp_path, monkeypatch):
 
 
 def collect(dataset, env, seeds=SEEDS, steps=40, kind="hdf5", options=None):
-    """Record episodes of random actions; return what Gymnasium gave: observations and rewards."""
+    """Record episodes of random actions, and return the observations and rewards."""
     collector, given = minari.DataCollector(env, data_format=kind), []
     for seed in seeds:
-        # The collector hands a seed on; np_random of gymnasium.Env takes it whole.
+        # The collector passes a seed on, and np_random of gymnasium.Env takes all of its bits.
         observations, rewards = [collector.reset(seed=seed)[0]], []
         collector.action_space.seed(seed % 1000)
         for _ in range(steps):
@@ -53,7 +53,7 @@ def collect(dataset, env, seeds=SEEDS, steps=40, kind="hdf5", options=None):
 
 
 def run(project, dataset, *options, ok=True, **config):
-    """Run the workflow over a data set; return what it printed."""
+    """Run the workflow on a dataset, and return the output."""
     config |= {"policy": f"{{name: minari, dataset: {dataset}}}"}
     start = project.run if ok else project.fail
     folder = os.environ["MINARI_DATASETS_PATH"]
@@ -75,7 +75,7 @@ def test_a_data_set_is_played_as_it_was(name, kind):
 
 
 def test_a_film_of_a_data_set_has_its_environment_and_its_seeds(project, datasets):
-    """Its wrapper, arguments and time limit, too; seeds of 64 bits are whole in all that has one."""
+    """The dataset also sets wrapper, arguments and time limit. All results keep seeds of 64 bits."""
     env = gymnasium.make("CartPole-v1", max_episode_steps=30, render_mode="rgb_array")
     given = collect("cart/wrapped-v0", gymnasium.wrappers.TimeAwareObservation(env))
     run(project, "cart/wrapped-v0", "all", "report", shard_size=2)
@@ -94,13 +94,13 @@ def test_a_film_of_a_data_set_has_its_environment_and_its_seeds(project, dataset
     folder = os.environ["MINARI_DATASETS_PATH"]
     again = "-n", "--configfile", "results/config.yaml"
     assert "Nothing to be done" in project.run(*again, MINARI_DATASETS_PATH=folder)
-    shutil.rmtree(datasets / "cart/wrapped-v0")  # one that is made anew is filmed anew
+    shutil.rmtree(datasets / "cart/wrapped-v0")  # a new dataset reruns the film
     collect("cart/wrapped-v0", gymnasium.wrappers.TimeAwareObservation(env), seeds=[1, 2, 3, 4, 5])
     assert "simulate" in project.run(*again, MINARI_DATASETS_PATH=folder)
 
 
 def change(datasets, dataset, what):
-    """Change a data set's file: what(file) does so."""
+    """Change the file of a dataset by a function."""
     with h5py.File(datasets / dataset / "data/main_data.hdf5", "r+") as file:
         what(file)
 
@@ -199,7 +199,7 @@ def test_a_data_set_that_cannot_be_played_is_one_message(tmp_path, project, data
 
 
 def test_pictures_that_minari_keeps_lossily_are_not_compared(project):
-    """As JPEG, a picture is not the one that was seen: rewards and endings are compared alone."""
+    """In JPEG datasets goalreel compares only rewards and endings."""
     env = gymnasium.wrappers.AddRenderObservation(
         gymnasium.make("CartPole-v1", render_mode="rgb_array"), render_only=True
     )

@@ -1,4 +1,4 @@
-"""The view that docs/contributing.md adds, step by step, works as it stands there."""
+"""The view that docs/contributing.md adds step by step works unchanged."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""An environment of one's own is filmed, watched, and marked where no seed decides it."""
+"""A user's environment is filmed and reruns after edits, and is marked if it ignores seeds."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def test_an_environment_of_ones_own_is_watched(project):
 
 @pytest.mark.slow
 def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
-    """No seed decides its rewards; seeds decide when episodes end, and how wide a step is."""
+    """Its seeds determine the ends of episodes and the width of a step, but not the rewards."""
     played = "np.random.default_rng().random(), self.np_random.random() < 0.3,"
     module = MODULE.replace("reward, bool(landed),", played)
     wide = "repeat(CELL, 1)[:, : 100 + 8 * self.np_random.integers(9)]"

@@ -1,4 +1,4 @@
-"""The project's files agree with one another."""
+"""Locks, pyproject.toml, environments and code agree."""
 
 import ast
 import re
@@ -28,7 +28,7 @@ def pins(name: str) -> dict[str, str]:
 
 
 def chosen(name: str) -> set[str]:
-    """Return the packages that pyproject.toml names for a run, in an extra or in a group."""
+    """Return the packages of pyproject.toml for a run, an extra or a group."""
     groups = [choice["include-group"] for choice in CHOICES[name] if isinstance(choice, dict)]
     named = {re.match(r"[\w-]+", choice)[0] for choice in CHOICES[name] if isinstance(choice, str)}
     return named.union(*map(chosen, groups))
@@ -55,7 +55,7 @@ def test_the_tests_run_with_the_versions_of_a_run():
 
 def test_a_cluster_runs_with_the_versions_of_a_laptop():
     run, cluster = pins("run"), pins("cluster")
-    # boto3, of the S3 plugin, takes no newer one.
+    # boto3, which the S3 plugin needs, accepts no newer version.
     apart = {name for name in run if cluster.get(name) != run[name]}
     assert apart <= {"python-dateutil"}
     tested = pins("cluster-test")
@@ -64,13 +64,13 @@ def test_a_cluster_runs_with_the_versions_of_a_laptop():
 
 DISTRIBUTIONS = {"PIL": "pillow", "pygame": "pygame-ce", "imageio_ffmpeg": "imageio-ffmpeg"}
 DISTRIBUTIONS["yaml"] = "pyyaml"
-# For those who have a model, a data set, or want one: 170 MB of pyarrow alone.
+# Users of models and datasets install these, as pyarrow takes 170 MB.
 THEIRS = {"stable_baselines3", "minari", "pyarrow"}
-THEIRS |= {"pydantic_core", "typing_extensions"}  # which come with pydantic
+THEIRS |= {"pydantic_core", "typing_extensions"}  # they come with pydantic
 BY_NAME = {
     "report": {"pyarrow"},
     "training": {"ale-py"},
-}  # imported by its name where a game asks for it
+}  # imported by name if a game needs it
 
 
 def imported_packages(paths: Iterable[Path]) -> set[str]:
@@ -87,10 +87,10 @@ def imported_packages(paths: Iterable[Path]) -> set[str]:
 
 def of_stage(stage: str) -> list[Path]:
     """Return the modules that a stage's program can import."""
-    # The table of stages names what plans a run, and imports none of it in a job.
+    # A job imports none of the planning modules that the table of stages names.
     planning = "goalreel.environments.gymnasium_ids" if stage == "report" else ""
     found = modules(REPOSITORY / "scripts" / f"{stage}.py", [planning])
-    # All stages read captions, which takes no matplotlib; who draws imports it.
+    # All stages import captions, which needs no matplotlib.
     return [path for name, path in found.items() if name != "goalreel.files.svg_plot"]
 
 

@@ -1,4 +1,4 @@
-"""What a network trained from pixels does is filmed frame by frame, or refused with the reason."""
+"""Networks trained from pixels are filmed frame by frame, or an error names the reason."""
 
 import importlib.util
 

@@ -1,4 +1,4 @@
-"""What cannot run is found before the run, in few lines, and leaves nothing behind."""
+"""Errors of environments and policies appear before the run, in few lines, without leftovers."""
 
 import pytest
 

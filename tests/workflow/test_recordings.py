@@ -1,4 +1,4 @@
-"""Recorded episodes are played exactly as they were, or refused with what is wrong."""
+"""Recorded episodes replay exactly, or an error names the problem."""
 
 import zipfile
 
@@ -31,7 +31,7 @@ def save(path, **columns):
 
 
 def record(path, env, count, steps=None, **make):
-    """Play episodes with Gymnasium alone and write them down as documented; return what it gave."""
+    """Play episodes in plain Gymnasium, write the documented recording, and return the results."""
     env, rows, given = gymnasium.make(env, **make), [], []
     for episode in range(count):
         seed = 2**40 + 3 * episode
@@ -53,7 +53,7 @@ def record(path, env, count, steps=None, **make):
 
 
 def played(path, environment, count, success="terminated", first=0):
-    """Play episodes of a file as a shard does: from the blocks into which a run puts it."""
+    """Play episodes of a file from the blocks that a run makes of it, as a shard does."""
     blocks, some = path.with_suffix(".blocks"), range(first, count)
     recording = read_recording(str(path))
     write_blocks(blocks, recording, NO_SPEC)
@@ -65,7 +65,7 @@ def played(path, environment, count, success="terminated", first=0):
 @pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1", DISCRETE, CONTINUOUS])
 @pytest.mark.parametrize("steps", [None, 9])
 def test_recorded_actions_are_played_as_they_were(tmp_path, monkeypatch, env, suffix, steps):
-    """Those that stop before the environment's end, too."""
+    """The recording may also stop before the environment ends the episode."""
     path = tmp_path / f"r{suffix}"
     given = record(path, env, 3, steps, max_episode_steps=120)
     environment = make_environment({"env": env, "max_episode_steps": 120})
@@ -105,7 +105,7 @@ def test_a_seed_that_is_none_is_refused_with_its_row(tmp_path, suffix, seeds, ro
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
 def test_seeds_of_64_bits_are_whole(tmp_path, suffix):
-    """In any column of them: a double would round those from 2**53 on."""
+    """Large integers stay exact in any column. A double would round those from 2**53 on."""
     path, seeds = tmp_path / f"r{suffix}", [7, 2**64 - 1, 2**63 + 5, 2**53 + 1]
     save(path, episode=range(4), seed=np.array(seeds, np.uint64), action=[1, 0, 1, 0])
     made = played(path, CARTPOLE, 4)
@@ -117,7 +117,7 @@ def test_seeds_of_64_bits_are_whole(tmp_path, suffix):
 
 @pytest.mark.parametrize("kind", ["actions", "states"])
 def test_a_shard_reads_its_own_rows_alone(tmp_path, kind):
-    """Its episodes are whole, wherever blocks end; damage is told by the shards that it is of."""
+    """Episodes stay whole across blocks, and only the affected shards report damage."""
     rng = np.random.default_rng(3)
     lengths = rng.integers(2, 3000, 150)
     number = np.repeat(np.arange(150), lengths)
@@ -151,7 +151,7 @@ def test_a_shard_reads_its_own_rows_alone(tmp_path, kind):
 
 
 def test_a_run_reads_a_recording_once(project):
-    """More episodes are more shards of what was read; damage of it is found."""
+    """A longer film adds shards without reading the recording again, and finds its damage."""
     record(project.folder / "r.csv", "CartPole-v1", 4)
     config = {"env": "CartPole-v1", "shard_size": 2}
     config["policy"] = "{name: recorded, file: r.csv}"

@@ -1,4 +1,4 @@
-"""An edit reruns exactly the jobs that it affects: a table of specs, and dry runs that confirm it."""
+"""An edit reruns exactly the affected jobs, by a table of specs and dry runs that confirm it."""
 
 import os
 
@@ -44,7 +44,7 @@ CONFIG_EDITS = [
     ({"env": "MountainCarContinuous-v0"}, ALL | DRAWN),
     ({"render": {"style": "vector"}}, RENDER | DRAWN),
     ({"max_attempts_per_reach": 200}, NOTHING),
-    ({"dqn": {"decisions": 5000}}, NOTHING),  # which this policy does not use
+    ({"dqn": {"decisions": 5000}}, NOTHING),  # this policy does not use it
     ({"reaches": 12}, ONE_SHARD),
     ({"reaches": 7}, ONE_SHARD),
     ({"reaches": 4}, END),
@@ -150,7 +150,7 @@ CODE_EDITS = {
     "goalreel/mp4/box_writer.py": ENCODE,
     "goalreel/films/concatenate.py": {"concat": 1},
     "goalreel/films/tables.py": {"episodes": 1},
-    # Plumbing, training, and what plays, draws or encodes other runs.
+    # Plumbing, training, and modules that only other runs use.
     "goalreel/encoding/assembling/block_samples.py": NOTHING,
     "goalreel/files/npz.py": NOTHING,
     "goalreel/workflow/job_events.py": NOTHING,
@@ -202,7 +202,7 @@ def test_config_edit_reruns_the_jobs_of_changed_specs(done, sources, base):
     ("name", "old", "new", "jobs"),
     [
         ("films/tables.py", "index=False", "index=True", {"episodes": 1}),
-        # What the workflow itself runs while it plans.
+        # Code that runs while the workflow plans.
         ("encoding/encoder_selection.py", '"balanced": (34, 20)', '"balanced": (33, 20)', CODED),
         ("encoding/encoder_selection.py", "max(round(", "1 + max(round(", ENCODE | {"episodes": 1}),
         ("encoding/encoder_selection.py", "round(", "int(", NOTHING),  # as many frames
@@ -214,7 +214,7 @@ def test_snakemake_reruns_what_an_edited_module_affects(done, name, old, new, jo
 
 
 def test_two_values_that_swap_places_are_noticed(once):
-    """Snakemake's own comparison of parameters, as a set, would not notice."""
+    """Snakemake compares parameters as a set, which would hide the change."""
     config = BASE | {"encode": "{encoder: x264}"}
     encoded = once("encoded", lambda fresh: fresh.run("-j", "2", config=config))
     config = BASE | {"encode": "{encoder: x264, qp: 30}", "film": "{fps: 23}"}
@@ -252,7 +252,7 @@ def test_growth_by_half_a_shard_remakes_the_last_shard(done):
     assert done.jobs(config=BASE | {"reaches": 12}) == ONE_SHARD
     done.run(config=BASE | {"reaches": 12})
     assert done.jobs(config=BASE | {"reaches": 12}) == NOTHING
-    # Back to 8: the third shard stays for later, and is not made again when it is expected.
+    # Back to 8: the third shard stays, and is not rebuilt when it is needed again.
     done.run(config=BASE)
     assert done.jobs(config=BASE | {"reaches": 12}) == END
 
@@ -267,7 +267,7 @@ def test_deleted_segment_is_rebuilt_only_for_a_new_film(done):
 
 @pytest.mark.slow
 def test_large_rebuilt_file_with_same_content_reruns_nothing(done):
-    """Snakemake compares contents up to 1 MB unless profiles/default says otherwise."""
+    """Snakemake compares contents only up to 1 MB unless profiles/default raises the limit."""
     config = {"reaches": 160, "shard_size": 160}
     done.run(config=config)
     cache = done.folder / "results" / "frames" / "00000.npz"

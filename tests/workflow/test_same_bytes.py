@@ -1,4 +1,4 @@
-"""The same bytes, whatever the cores, the folder, the processor's features and the shard size."""
+"""Results have the same bytes for any cores, folder, processor features and shard size."""
 
 import hashlib
 
@@ -13,7 +13,7 @@ def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, tmp_path):
     config = {"reaches": 8, "shard_size": 4}
     expected = hashes(filmed.folder / "results")
     assert len(expected) == 12
-    # The processors that NumPy knows special code for; without it, it takes the plain code.
+    # Processor features with special code in NumPy, to turn off.
     dispatched = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])
     drawn_anew = tmp_path / "cache"  # and coded
     folder = tmp_path / "one core and a plain CPU"

@@ -1,4 +1,4 @@
-"""Only what SECURITY.md lists runs code: no data set, recording or other option does."""
+"""Only the options in SECURITY.md run code, not datasets, recordings or other options."""
 
 import json
 import sys
@@ -26,15 +26,15 @@ class Harmful:
     """Makes the file when it is unpickled."""
 
     def __reduce__(self):
-        """Tell pickle to call `open`."""
+        """Make pickle call `open`."""
         return open, ("ran", "w")
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """Work in a folder with code that nobody asked for; forget what a test imports of it.
+    """Work in a folder with foreign code, and forget what a test imports from it.
 
-    Snakemake puts the Snakefile's folder first, which often is the working folder.
+    Snakemake puts the Snakefile's folder first on the path, which is often the working folder.
     """
     for name in ("payload.py", "minigrid.py", "set/data/payload.py", "own-name/payload.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def dataset(*wrappers: str, allow: tuple[str, ...] = (), **spec: object) -> dict:
-    """Write a data set's metadata, and return the options that film it."""
+    """Write the metadata of a dataset, and return the options that film it."""
     wrapped = [{"name": "W", "entry_point": wrapper, "kwargs": {}} for wrapper in wrappers]
     text = json.dumps(CART | {"kwargs": {}, "additional_wrappers": wrapped} | spec)
     content = dict.fromkeys(("observation_space", "action_space"), "") | {"total_episodes": 1}
@@ -58,7 +58,7 @@ def dataset(*wrappers: str, allow: tuple[str, ...] = (), **spec: object) -> dict
 
 
 def planned(**given: object) -> str:
-    """Plan a run, and return the message with which it ends, if it does."""
+    """Plan a run, and return its error message, if any."""
     try:
         load_config(given)
     except GoalreelError as error:
@@ -97,7 +97,7 @@ def test_dataset_names_foreign_code_is_refused(options, named, package, monkeypa
 
 
 def test_dataset_without_spaces_is_refused():
-    """Minari would have the environment made by the entry point, to ask it."""
+    """Minari would make the environment by its entry point to read the spec."""
     path, options = Path("set/data/metadata.json"), dataset()
     content = json.loads(path.read_text())
     path.write_text(json.dumps({key: content[key] for key in ("total_episodes", "env_spec")}))

@@ -1,4 +1,4 @@
-"""A run's own process stays small, however many jobs it starts."""
+"""Snakemake's process keeps few threads, however many jobs it starts."""
 
 import pytest
 
@@ -15,4 +15,4 @@ def test_no_thread_is_left_for_each_job(project, options):
         snakefile.write(COUNTED)
     said = project.run("results/trajectories/00000.npz", *options, config={"reaches": 1})
     assert "timers: " in said
-    assert ("timers: 0" in said) == (not options)  # the user's own limit is kept, with its timers
+    assert ("timers: 0" in said) == (not options)  # a user's limit stays, with its timers

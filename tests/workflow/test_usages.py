@@ -1,4 +1,4 @@
-"""The ways to the workflow beside a checkout: a module, the catalogue's layout, an installed wheel."""
+"""Other ways to use the workflow: a module, the catalog's layout, an installed wheel."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ CONFIG = "reaches: 6\nshard_size: 3\n"
 
 
 def run(*command, folder, **environment):
-    """Run a command, which must succeed, and return what it says."""
+    """Run a command, which must succeed, and return its output."""
     environment = {
         k: v for k, v in os.environ.items() if not k.startswith("GOALREEL_")
     } | environment
@@ -36,7 +36,7 @@ def run(*command, folder, **environment):
 
 @pytest.fixture
 def directly(tmp_path, user_cache):
-    """Return the film of a run in a folder of its own by `--snakefile workflow/Snakefile`."""
+    """Return the film of a run by `--snakefile workflow/Snakefile` in a folder of its own."""
     folder = tmp_path / "directly"
     folder.mkdir()
     snakemake = sys.executable, "-m", "snakemake", "-j", "2"
@@ -48,14 +48,14 @@ def directly(tmp_path, user_cache):
 
 @pytest.mark.parametrize("prefix", [pytest.param("", marks=pytest.mark.slow), "film_"])
 def test_a_module_of_another_workflow_makes_the_same_film(tmp_path, user_cache, directly, prefix):
-    """Its programs and its package are found; rules may have a prefix; views are rules."""
+    """The module finds its programs and package, and its views are rules, also with a prefix."""
     renamed, snakefile = f" as {prefix}*" * bool(prefix), REPOSITORY / "workflow" / "Snakefile"
     text = MODULE.format(snakefile=snakefile, prefix=renamed)
     (tmp_path / "Snakefile").write_text(text)
     (tmp_path / "config.yaml").write_text(CONFIG)
     snakemake = sys.executable, "-m", "snakemake", "-j", "2"
     cache = {"folder": tmp_path, "XDG_CACHE_HOME": str(user_cache)}
-    assert "not present" not in run(*snakemake, **cache)  # as of local rules that have other names
+    assert "not present" not in run(*snakemake, **cache)  # renamed local rules
     assert (tmp_path / "results/MountainCar-v0-pump/film.mp4").read_bytes() == directly.read_bytes()
     run(*snakemake, f"{prefix}clips", **cache)
     assert list((tmp_path / "results/MountainCar-v0-pump/clips").glob("*.mp4"))
@@ -63,7 +63,7 @@ def test_a_module_of_another_workflow_makes_the_same_film(tmp_path, user_cache, 
 
 
 def test_the_catalogue_finds_what_it_shows():
-    """github.com/snakemake/snakemake-workflow-catalog: its README says which files those are."""
+    """The README of github.com/snakemake/snakemake-workflow-catalog lists the files."""
     shown = yaml.safe_load((REPOSITORY / ".snakemake-workflow-catalog.yml").read_text())["usage"]
     assert shown["software-stack-deployment"]["conda"] and shown["report"]
     assert (REPOSITORY / "config/README.md").is_file()
@@ -78,7 +78,7 @@ def test_the_catalogue_finds_what_it_shows():
 
 @pytest.mark.slow
 def test_wheel_films_and_serves_a_fetched_module(tmp_path, user_cache, directly):
-    """Built with the network's hatchling; the packages that it needs are this environment's."""
+    """Only hatchling comes from the network, all other packages from this environment."""
     source, python = tmp_path / "source", tmp_path / "venv" / "bin" / "python"
     ignore = shutil.ignore_patterns(".venv*", ".git", "results*", ".snakemake", "site")
     shutil.copytree(REPOSITORY, source, ignore=ignore, symlinks=True)

@@ -1,4 +1,4 @@
-"""A user's own policy is played exactly, or refused with what is wrong."""
+"""A user's policy plays exactly, or an error names the problem."""
 
 import json
 import textwrap
@@ -42,7 +42,7 @@ def refused(policy, environment) -> str:
 
 
 def assert_played(policy, environment, env, make):
-    """Play episodes, and compare them with those of Gymnasium; make: returns a seed's player."""
+    """Play episodes and compare them with Gymnasium's. `make` returns the policy of a seed."""
     policy.check(environment)
     episodes = simulate_episodes(SEEDS, environment, policy)
     for episode in episodes:
@@ -67,7 +67,7 @@ def test_a_policy_of_ones_own_plays_what_it_plays_in_gymnasium(policy):
 
 @pytest.mark.parametrize("env", [DISCRETE, "Pendulum-v1", "CartPole-v1"])
 def test_a_policys_generators_are_the_episodes_own(policy, env):
-    """Written as documented, the policy `random` comes out again: no sub-environment's draw is another's."""
+    """A file that reimplements the policy `random` gives the same actions."""
     shape = {DISCRETE: "int(3 * u)", "CartPole-v1": "int(2 * u)"}.get(env, "[4 * u - 2]")
     mine = policy(f"""
         def act(observations, generators):
@@ -137,7 +137,7 @@ def act(observations):
 
 
 def test_unbatched_network_plays_one_row_at_a_time(policy):
-    """In NumPy 2.4 on x86-64 these products differ in the last bit; elsewhere they may not."""
+    """In NumPy 2.4 on x86-64 these products differ in the last bit. Elsewhere they may not."""
     made = policy("ROWS = 1\n" + NETWORK, batch=False)
     made.check(PENDULUM)
     episodes = simulate_episodes(SEEDS[:5], PENDULUM, made)

@@ -1,4 +1,4 @@
-"""An edit reruns exactly the views that it changes: the table for the targets beside the film."""
+"""An edit reruns exactly the views that it changes, by a table of all targets except the film."""
 
 import re
 import shutil
@@ -41,7 +41,7 @@ def test_the_film_alone_makes_no_view(done):
 
 
 def test_every_video_has_its_index_first(viewed):
-    """So that a browser plays it while it loads."""
+    """A browser can then play the video while it loads."""
     paths = sorted((viewed.folder / "results").rglob("*.mp4"))
     assert {"film.mp4", "grid.mp4", "swarm.mp4", "phase.mp4"} <= {path.name for path in paths}
     for path in paths:
@@ -61,7 +61,7 @@ def test_snakemake_report_holds_page_plots_and_tables(done):
 @pytest.mark.slow
 def test_views_have_same_bytes_on_one_core_and_alone(viewed, done):
     def made(project: Project) -> dict[str, str]:
-        """Return the hashes without the page, which tells times, and Snakemake's own marks."""
+        """Return the hashes, except those of the page, which shows times, and Snakemake's files."""
         apart = ("report/index.html", "report/SHA256SUMS")
         found = hashes(project.folder / "results").items()
         return {n: h for n, h in found if n not in apart and "/.snakemake" not in n}
@@ -110,7 +110,7 @@ CONFIG_EDITS = [
     ({"card": {"episode_trigger": [0]}}, {"card": 1}),
     ({"grid": {"columns": 2}}, {"grid": 1, "report": 1}),
     ({"encode": {"quality": "small"}}, HUD | VIDEOS | {"report": 1}),
-    ({"encode": {"encoder": "x264"}}, ENCODE | {"report": 1}),  # which the views had all along
+    ({"encode": {"encoder": "x264"}}, ENCODE | {"report": 1}),  # the views already had it
     ({"film": {"fps": 60}}, ENCODE | TABLES | VIDEOS | {"stills": 1, "report": 1}),
     ({"render": {"style": "vector"}}, DRAWN),
     ({"policy": {"epsilon": 0.1}}, SIMULATE),
@@ -131,7 +131,7 @@ def test_config_edit(sources, base, edit, jobs):
     assert rerun(base, sources.specs(VIEWED | edit, ALL)) == jobs
 
 
-CODE_EDITS = {  # of each stage, and of what is none of it
+CODE_EDITS = {  # modules of each stage, and unrelated ones
     "views/swarm.py": {"swarm": 1, "report": 1},
     "views/phase.py": {"phase": 1},
     "views/grid.py": {"grid": 1, "report": 1},

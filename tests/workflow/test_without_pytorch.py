@@ -1,4 +1,4 @@
-"""Training asks for PyTorch where it is missing, and for right names; others do without it."""
+"""Without PyTorch, training asks for it and checks its options, and all else works."""
 
 import importlib.util
 import sys

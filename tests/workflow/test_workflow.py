@@ -1,4 +1,4 @@
-"""A run as a user sees it: what it makes, what it says, and what it writes where."""
+"""A run as a user sees it: its results, its output, and the places of its files."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def test_progress_is_short(filmed):
 
 
 def project_files(name: str) -> list[Path]:
-    """Return a source's files, relative to the repository; Python's own caches left out."""
+    """Return a source's files, relative to the repository, except Python's caches."""
     path = REPOSITORY / name
     files = [path, *path.rglob("*")] if path.is_dir() else [path]
     return [

@@ -98,9 +98,7 @@ def _foreign_code(options: Mapping, allow: list) -> Iterator[tuple[str, str]]:
         package = code.__module__.partition(".")[0]
         is_allowed = not {package, *(p for n, p in packages if n == name)}.isdisjoint(allow)
         is_wrapper = isinstance(code, type) and issubclass(code, Wrapper)
-        is_wrapper = (
-            is_wrapper and code.__name__ != "RecordVideo"
-        )  # it writes files
+        is_wrapper = is_wrapper and code.__name__ != "RecordVideo"  # it writes files
         is_known = package in _KNOWN_PACKAGES and (is_wrapper or name not in wrappers)
         if not (is_allowed or is_known):
             yield name, package

@@ -20,7 +20,7 @@ from project import REPOSITORY
 # Scripts that replace ffmpeg (conftest.fake_ffmpeg), and a part of the error message.
 BROKEN = [
     ("cat > /dev/null; echo 'No space left on device' >&2; exit 1", "No space left on device"),
-    ("kill -9 $$", "killed by SIGKILL"),
+    ("kill -9 $$", "Killed by SIGKILL"),
     ("exit 0", "not a complete MP4|without an error|frames"),
 ]
 

@@ -113,7 +113,7 @@ def test_make_hands_its_options_to_snakemake():
 
 def test_what_keeps_a_run_from_being_planned_is_one_message(project):
     output = project.fail("--dry-run", IMAGEIO_FFMPEG_EXE="/no/such/ffmpeg")
-    assert "goalreel: ffmpeg cannot be run" in output and "/no/such/ffmpeg" in output
+    assert "goalreel: ffmpeg: Cannot be run" in output and "/no/such/ffmpeg" in output
     assert "Traceback" not in output
     project.edit(
         "scripts/goalreel/simulation/reaches.py", "import numpy as np", "import numpy as np)"

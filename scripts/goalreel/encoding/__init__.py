@@ -1,1 +1,1 @@
-"""Frames into H.264: ffmpeg, x264 and the choice of the encoder."""
+"""Encode frames as H.264 with x264 or by assembling coded slices."""

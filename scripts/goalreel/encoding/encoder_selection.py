@@ -1,6 +1,6 @@
-"""Which encoder makes the film, with what settings, and why: the section `encode`, resolved.
+"""Choose the encoder of a film and its settings from the section `encode`.
 
-Imported while the Snakefile is parsed, so without NumPy.
+The Snakefile imports this module, so it does not import NumPy.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,40 +8,42 @@ from dataclasses import dataclass
 
 from goalreel.environments.registry import describe
 
-# For each quality, of assembled films: the quantizers of the car and of the title card.
+# QP of the car and of the title card in assembled Mountain Car films, by quality.
 _ASSEMBLED = {"small": (38, 24), "balanced": (34, 20), "best": (26, 14)}
-# The same of what Gymnasium draws: of macroblocks that change, and of an episode's first picture;
-# benchmarks/film/encoding.py holds them against x264's.
+# QP of changed macroblocks and of the first frame of an episode in other assembled films.
+# benchmarks/film/encoding.py compares them with x264.
 _BLOCKS = {"small": (29, 17), "balanced": (25, 12), "best": (18, 8)}
-# For each quality, of x264: preset and quantizer.
+# x264 preset and QP, by quality.
 _X264 = {"small": ("veryfast", 28), "balanced": ("veryfast", 23), "best": ("veryfast", 17)}
-# Of what Gymnasium draws: 12 to 45% less time, 1.02 to 1.54 times (FrozenLake 2.07) the bytes, PSNR
-# from 1.7 dB lower to 9 dB higher (benchmarks/results/presets.md). Mountain Cars are assembled:
-# whoever asks for x264 there gets the smaller file.
+# For frames that Gymnasium renders, ultrafast takes 12 to 45% less time for 1.02 to 1.54 times the
+# bytes (FrozenLake 2.07), at a PSNR 1.7 dB lower to 9 dB higher (benchmarks/results/presets.md).
 _X264_DRAWN = _X264 | {"balanced": ("ultrafast", 23)}
 _ONLY_X264 = ("preset", "qp", "crf")
-MOST_PICTURES = 1 << 14  # of an assembled episode, title card included; as in sample_parts
-# Mountain Car's scene is 400 units tall and 600 wide; the car comes no lower than this row of it,
-# its wheels' edges included, and the HUD begins so many rows from the picture's lower border.
+MOST_PICTURES = (
+    1 << 14
+)  # per assembled episode, title card included; equals the one in sample_parts
+# The Mountain Car scene is 600 x 400 units. _LOWEST: the lowest row that the car's wheels reach.
+# _HUD_ROWS: distance from the top of the HUD to the bottom of the frame, at a scale of _SMALLEST or
+# more.
 _ROWS, _COLUMNS, _LOWEST, _HUD_ROWS, _SMALLEST = 400, 600, 366, 26, 8 / 15
 _MACROBLOCK = 16
-# It comes no higher than this row; the caption begins so many rows from the upper border and, where
-# its letters are the smallest, ends so many pixels below that.
+# _HIGHEST: the highest row of the car. The caption starts _CAPTION_ROWS below the top. Its letters
+# have a minimum size, reached at _SMALLEST_LETTERS, and then end _LETTERS pixels below that.
 _HIGHEST, _CAPTION_ROWS, _LETTERS, _SMALLEST_LETTERS = 34, 7, 12, 8 / 18
 
 
 @dataclass(frozen=True)
 class EncoderChoice:
-    """How a film is encoded."""
+    """The encoder of a film and its settings."""
 
-    assembled: bool  # whether it is joined from a coded atlas's pictures, not coded shard by shard
+    assembled: bool  # the film is assembled from a coded atlas
     settings: Mapping  # `film_encoder` in the specs
-    reason: str  # why it is not assembled, "" if it is or x264 was asked for
-    label: str  # all that in a few words
+    reason: str  # why it is not assembled; "" if it is, or if x264 was requested
+    label: str  # one-line summary
 
 
 def choose(config: Mapping) -> EncoderChoice:
-    """Return how the film of a complete, checked configuration is encoded."""
+    """Return the encoder for a complete, validated configuration."""
     encode, reason, environment = config["encode"], "", describe(config["env"])
     if encode["encoder"] != "x264":
         reason = next((why for _, why in encoder_errors(config)), "")
@@ -60,7 +62,7 @@ def choose(config: Mapping) -> EncoderChoice:
 
 
 def encoder_errors(config: Mapping) -> Iterator[tuple[str, str]]:
-    """Yield why a film cannot be assembled: the option, and the reason in a few words."""
+    """Yield an (option, reason) pair for everything that prevents assembling the film."""
     encode, overlay = config["encode"], config["overlay"]
     for key in _ONLY_X264:
         if encode[key] is not None:
@@ -95,7 +97,7 @@ def _caption_fits(render: Mapping) -> bool:
 
 
 def x264(config: Mapping) -> dict:
-    """Return x264's settings: preset, and crf or qp, as given or else as the quality has them."""
+    """Return the x264 settings: preset and crf or qp, from the options or the quality."""
     encode, drawn = config["encode"], not describe(config["env"]).has_atlas
     preset, qp = (_X264_DRAWN if drawn else _X264)[encode["quality"]]
     settings = {"encoder": "x264", "preset": encode["preset"] or preset}
@@ -105,11 +107,11 @@ def x264(config: Mapping) -> dict:
 
 
 def cards(config: Mapping, choice: EncoderChoice) -> int:
-    """Return the frames of each title card: the reference of an assembled episode is always one."""
+    """Return the frames per title card; an assembled episode needs one as its reference."""
     frames = card_frames(config["overlay"]["title_card"], config["film"]["fps"])
     return max(frames, 1) if choice.assembled else frames
 
 
 def card_frames(seconds: float, fps: int) -> int:
-    """Return the frames of a title card: at least one, unless it is turned off."""
+    """Return the frames of a title card: 0 if `seconds` is 0, else at least 1."""
     return max(round(seconds * fps), 1) if seconds > 0 else 0

@@ -1,6 +1,6 @@
-"""The one place that starts ffmpeg: its binary, its arguments as a list, its errors in full.
+"""Run ffmpeg with frames on its standard input and report its errors.
 
-The binary is imageio-ffmpeg's own, or the one that IMAGEIO_FFMPEG_EXE names.
+The binary comes from imageio-ffmpeg, or from the environment variable IMAGEIO_FFMPEG_EXE.
 """
 
 import contextlib
@@ -18,44 +18,52 @@ from typing import IO
 from goalreel.cli import say
 from goalreel.errors import GoalreelError
 
-_PIPE_BYTES = 1 << 20  # the largest that Linux grants without privilege; the default is 64 kB
+_PIPE_BYTES = 1 << 20  # the maximum for unprivileged users on Linux; the default is 64 kB
 _STDERR_LINES = 20
-_NOTHING = memoryview(b"")
+_EMPTY = memoryview(b"")
 
 
 @cache
 def executable() -> str:
-    """Return the path of ffmpeg. Raises GoalreelError if there is none."""
+    """Return the path of ffmpeg. Raises GoalreelError if it is not installed."""
     import imageio_ffmpeg
 
     try:
         return imageio_ffmpeg.get_ffmpeg_exe()
     except RuntimeError as error:
-        raise GoalreelError(f"no ffmpeg: {error}; install the pinned imageio-ffmpeg") from None
+        raise GoalreelError(
+            f"ffmpeg: Not found ({error}). Install it: pip install imageio-ffmpeg"
+        ) from None
 
 
 @cache
 def version() -> str:
-    """Return ffmpeg's version, such as n7.1, and a hash of the description of its build."""
+    """Return the version of ffmpeg, such as n7.1, with a hash of its build description."""
     try:
         answer = subprocess.run([executable(), "-version"], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise GoalreelError(f"ffmpeg cannot be run: {error}") from None
+        raise GoalreelError(
+            f"ffmpeg: Cannot be run ({error}). Correct or unset IMAGEIO_FFMPEG_EXE."
+        ) from None
     if not answer.startswith(b"ffmpeg version "):
         raise GoalreelError(
-            f"{executable()} is not ffmpeg: it answers -version with {answer[:80]!r}"
+            f"{executable()}: Not ffmpeg. Correct or unset IMAGEIO_FFMPEG_EXE.\n"
+            f"  output of -version: {answer[:80]!r}"
         )
     return f"{answer.split()[2].decode()} ({hashlib.sha256(answer).hexdigest()[:12]})"
 
 
 def run(arguments: list[str], frames: Iterable, output: IO[bytes] | None = None) -> int:
-    """Run ffmpeg, write `frames` (buffers) to its standard input; return the number of frames.
+    """Run ffmpeg on `frames` and return the number of frames written.
 
-    output: an open file for its standard output.
+    Args:
+        arguments: the command line without the program.
+        frames: buffers for the standard input.
+        output: an open file for the standard output.
 
     Raises:
-        GoalreelError: ffmpeg cannot be started, exits with an error, is killed, or does not take
-            all frames; with its standard error and the command.
+        GoalreelError: ffmpeg cannot be started, fails, is killed, or stops reading early. The
+            message has its standard error and the command.
     """
     with Stream(arguments, output=output) as stream:
         for frame in frames:
@@ -64,20 +72,20 @@ def run(arguments: list[str], frames: Iterable, output: IO[bytes] | None = None)
 
 
 def output(arguments: list[str], frames: Iterable) -> bytes:
-    """Run ffmpeg as `run` does; return what it wrote to its standard output."""
-    # A file, not a pipe: whoever writes to one pipe and reads from another may wait for ever.
+    """Run ffmpeg as `run` does and return its standard output."""
+    # A file instead of a pipe: writing to one pipe while reading another can deadlock.
     with tempfile.TemporaryFile() as file:
         run(arguments, frames, file)
         file.seek(0)
         return file.read()
 
 
-def decoded(path: str | os.PathLike, threads: int) -> tuple[int, str]:
-    """Decode a file's video; return the number of frames, and the decoder's warnings.
+def count_frames(path: str | os.PathLike, threads: int) -> tuple[int, str]:
+    """Decode the video of a file and return (number of frames, warnings of the decoder).
 
     Raises GoalreelError if ffmpeg fails.
     """
-    # file: else a name such as "a:b.mp4" would be taken for a protocol.
+    # Without "file:" a name such as "a:b.mp4" would be read as a protocol.
     arguments = ["-threads", str(threads), "-i", f"file:{path}", "-map", "0:v:0"]
     arguments += ["-fps_mode", "passthrough", "-progress", "pipe:1", "-f", "null", "-"]
     with tempfile.TemporaryFile() as file:
@@ -89,32 +97,32 @@ def decoded(path: str | os.PathLike, threads: int) -> tuple[int, str]:
 
 
 class Stream:
-    """A running ffmpeg that takes buffers on its standard input until `finish` or `abort`.
+    """A running ffmpeg that accepts buffers until `finish` or `abort`.
 
-    As a context manager it is aborted if the block does not finish it: ffmpeg must not outlive its
-    caller. A forked child closes its copies of its parent's pipes, since ffmpeg would wait for the
-    child's end too. Raises GoalreelError as `run` does.
+    Leaving the context manager aborts an unfinished ffmpeg, so that it does not outlive its caller.
+    Forked children close their copies of the pipe, because ffmpeg would wait for them to exit.
+    Raises GoalreelError as `run` does.
     """
 
     def __init__(
         self,
         arguments: list[str],
-        apart: bool = False,
+        own_group: bool = False,
         output: IO[bytes] | None = None,
     ) -> None:
         """Start ffmpeg.
 
         Args:
-            arguments: without the program.
-            apart: in a process group of its own, so that Ctrl-C reaches only the caller, who then
-                finishes what was written.
-            output: an open file for its standard output.
+            arguments: the command line without the program.
+            own_group: use a separate process group, so that Ctrl-C reaches only the caller, who
+                can then finish the file.
+            output: an open file for the standard output.
         """
-        # The number of buffers taken, the last of them, and how many bytes each write took of it.
-        # One attribute, so that an interrupt finds it as it was or as it will be.
-        self._last: tuple[int, memoryview, list[int]] = (0, _NOTHING, [])
+        # Number of buffers accepted, the last buffer, and the bytes taken by each write of it.
+        # They share one attribute so that an interrupt never sees a partial update.
+        self._last: tuple[int, memoryview, list[int]] = (0, _EMPTY, [])
         self._command = [executable(), "-hide_banner", "-loglevel", "warning", *arguments]
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (_end closes it)
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (_wait closes it)
         self._stderr = ""
         try:
             self._process = subprocess.Popen(
@@ -123,13 +131,13 @@ class Stream:
                 stdin=subprocess.PIPE,
                 stdout=output or subprocess.DEVNULL,
                 stderr=self._errors,
-                process_group=0 if apart else None,
+                process_group=0 if own_group else None,
             )
         except OSError as error:
             self._errors.close()
             raise GoalreelError(f"ffmpeg cannot be started: {error}") from None
         self._pipe = self._process.stdin
-        with contextlib.suppress(ImportError, OSError, AttributeError):  # only Linux can
+        with contextlib.suppress(ImportError, OSError, AttributeError):  # only on Linux
             import fcntl
 
             fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
@@ -140,67 +148,67 @@ class Stream:
         return self
 
     def __exit__(self, *_) -> None:
-        """Abort what is not finished."""
+        """Abort ffmpeg unless it has finished."""
         self.abort()
 
     @property
     def written(self) -> int:
-        """Return the number of buffers taken."""
+        """The number of buffers accepted."""
         return self._last[0]
 
     def write(self, frame) -> None:
-        """Write a contiguous buffer. Raises GoalreelError if ffmpeg has gone.
+        """Write a contiguous buffer. Raises GoalreelError if ffmpeg has ended.
 
-        If an interrupt breaks it, the rest of the buffer goes before what comes next: half a frame
-        would shift all that follow.
+        After an interrupt the next call first writes the remaining bytes, since half a frame would
+        shift all later frames.
         """
         buffer = memoryview(frame).cast("B")
-        self._push()
+        self._write_pending()
         self._last = (self.written + 1, buffer, [])
-        self._push()
+        self._write_pending()
 
     def finish(self) -> int:
-        """Wait until ffmpeg ends; return the number of buffers written.
+        """Wait until ffmpeg ends and return the number of buffers written.
 
-        If an interrupt breaks the wait, finish can be called again.
+        Call it again if an interrupt breaks the wait.
         """
         if stderr := self.end():
-            say(stderr)  # warnings belong into the job's log
+            say(stderr)  # warnings go to the log of the job
         return self.written
 
     def end(self) -> str:
-        """Wait until ffmpeg ends, as `finish` does; return its standard error."""
-        self._push()
-        status, stderr = self._end()
+        """Wait until ffmpeg ends, as `finish` does, and return its standard error."""
+        self._write_pending()
+        status, stderr = self._wait()
         if status:
             raise GoalreelError(_failure(self._command, status, stderr))
         return stderr
 
     def abort(self) -> None:
-        """Kill ffmpeg if it still runs."""
+        """Kill ffmpeg if it is still running."""
         if self._process.poll() is None:
             self._process.kill()
-        self._end()
+        self._wait()
 
-    def _push(self) -> None:
-        """Write what the last buffer still holds."""
+    def _write_pending(self) -> None:
+        """Write the remaining bytes of the last buffer."""
         number, buffer, taken = self._last
         try:
             while (place := sum(taken)) < len(buffer):
-                # Write and note in one call: no signal's handler comes between them.
+                # Write and record in one call, so that no signal handler runs in between.
                 taken.extend(map(self._pipe.write, [buffer[place:]]))
-            self._last = (number, _NOTHING, [])  # its owner may want to change it
+            self._last = (number, _EMPTY, [])  # its owner may now change it
         except BrokenPipeError:
-            status, stderr = self._end()
+            status, stderr = self._wait()
             if status:
                 raise GoalreelError(_failure(self._command, status, stderr)) from None
             raise GoalreelError(
-                f"ffmpeg ended without an error after {number - 1} frames, before the last one: "
-                f"{stderr or 'it printed nothing'}"
+                f"ffmpeg: Ended without an error after {number - 1} frames, before the last one.\n"
+                f"  {stderr or '(no output)'}"
             ) from None
 
-    def _end(self) -> tuple[int, str]:
-        """Wait for ffmpeg; return its exit status and its standard error."""
+    def _wait(self) -> tuple[int, str]:
+        """Wait for ffmpeg and return its exit status and standard error."""
         self._pipe.close()
         status = self._process.wait()
         if not self._errors.closed:
@@ -223,10 +231,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def _failure(command: list[str], status: int, stderr: str) -> str:
+    """Return the message about an ffmpeg that failed."""
     lines = stderr.splitlines()[-_STDERR_LINES:]
     if status < 0:
-        ended = f"was killed by {signal.Signals(-status).name}"
+        ended = f"Killed by {signal.Signals(-status).name}"
     else:
-        ended = f"failed with exit code {status}"
-    text = "\n".join(f"  {line}" for line in lines) or "  (it printed nothing)"
-    return f"ffmpeg {ended}:\n{text}\n  command: {shlex.join(command)}"
+        ended = f"Failed with exit code {status}"
+    text = "\n".join(f"  {line}" for line in lines) or "  (no output)"
+    return f"ffmpeg: {ended}.\n{text}\n  command: {shlex.join(command)}"

@@ -1,4 +1,4 @@
-"""Encoding frames by x264: its options, which all of goalreel's videos share."""
+"""Encode frames with x264, with the options that all goalreel videos share."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,24 +13,24 @@ from goalreel.mp4.reader import TICKS, VideoIndex, read_index
 
 PRESETS = ("ultrafast", "superfast", "veryfast", "faster", "fast")
 PRESETS += ("medium", "slow", "slower", "veryslow")
-# Nothing fades here: weighted prediction would take a fifth of the time for the same bytes.
+# Without weighted prediction: it only helps fades, and costs a fifth of the time.
 _FILM = "scenecut=0:open-gop=0:weightp=0"
 _PRIMARIES = ["-color_primaries", "bt709", "-color_trc", "bt709"]
 _BT709 = ["-colorspace", "bt709", *_PRIMARIES]
 _BT709 += ["-color_range", "tv", "-chroma_sample_location", "center"]
 _RGB = ["-colorspace", "rgb", *_PRIMARIES, "-color_range", "pc"]
-# Of swscale's filters, area is the one that takes the mean of each 2x2 block for chroma.
+# The swscale filter "area" averages each 2x2 block for chroma, as yuv does.
 _TO_YUV = "scale=in_range=pc:out_color_matrix=bt709:out_range=tv:out_chroma_loc=center"
 _TO_YUV += ":flags=area+accurate_rnd+bitexact,format=yuv420p"
-# Threads and B-frames would make bytes and timestamps depend on more than the frames.
+# One thread and no B-frames, so that bytes and timestamps depend only on the frames.
 _EXACT = ["-threads", "1", "-flags", "+bitexact", "-fflags", "+bitexact"]
 
 _INTRA = "keyint=1:scenecut=0:bframes=0:ref=1:weightp=0:mbtree=0:rc-lookahead=0:sync-lookahead=0"
 _INTRA += ":cabac=0:8x8dct=0:no-deblock=1:aq-mode=0:ipratio=1"
-# No I_PCM macroblock may come: its samples begin at a whole byte, which moves with the header.
-# x264 takes none with psychovisual decisions, which at 0.01 change nothing else but that x264
-# lowers the chroma offset by 1; raised by 1 it is 0. Decisions by rate and distortion, subme from 6
-# on, cost nothing where macroblocks are few, and save 1 to 6% of the bytes at 1 to 3 dB more.
+# I_PCM macroblocks must not occur: their samples are byte-aligned, and another slice header would
+# shift them. With psy-rd x264 codes none. At 0.01 psy-rd only lowers the chroma QP offset by 1,
+# which chroma-qp-offset undoes. Rate-distortion decisions (subme 6) save 1 to 6% of the bytes at 1
+# to 3 dB more, and cost no time if macroblocks are few.
 _FAST = "subme=6:trellis=0:deadzone-intra=0:psy-rd=0.01,0:chroma-qp-offset=1"
 _THOROUGH = "subme=9:trellis=2:psy-rd=0.01,0:chroma-qp-offset=1"
 
@@ -48,27 +48,29 @@ def encode_video(
 
     Args:
         path: the file.
-        frames: yuv420p buffers, BT.709 in limited range, as yuv makes them.
-        size: their (width, height).
+        frames: yuv420p buffers, BT.709 in limited range, from `yuv`.
+        size: (width, height) of the frames.
         fps: frames per second.
         encode: preset, and either qp or crf.
-        comment: what the file keeps about its making.
-        keyframes: numbers of the frames that must be keyframes, in order.
+        comment: the comment tag, the spec.
+        keyframes: ascending indices of the frames that must be keyframes.
 
     Returns:
         The number of frames.
 
     Raises:
-        GoalreelError: a side is odd, ffmpeg fails, or the file does not hold exactly these frames.
+        GoalreelError: a side is odd, ffmpeg fails, or the file does not have exactly these frames.
     """
     if size[0] % 2 or size[1] % 2:
-        raise GoalreelError(f"yuv420p needs an even width and height, not {size[0]}x{size[1]}")
+        raise GoalreelError(
+            f"Frames of {size[0]}x{size[1]}: Width and height must be even. Change the size."
+        )
     rate = Fraction(fps)
     with replacing(path) as temporary:
         times = temporary.with_suffix(".keyframes")
-        # Each forces the first frame at or after it; half a frame early is safe from rounding.
+        # A time forces the first frame at or after it. Half a frame earlier is safe from rounding.
         seconds = (max(frame - 0.5, 0) / fps for frame in keyframes)
-        # From a file, since an argument ends at 128 kB.
+        # In a file, because Linux limits an argument to 128 kB.
         times.write_text(",".join(f"{second:.6f}" for second in seconds))
         output = ["-c:v", "libx264", *_BT709, "-/force_key_frames", str(times.resolve())]
         target = _mp4_file(temporary, rate, encode, output, comment)
@@ -79,10 +81,10 @@ def encode_video(
 
 
 def recording(path: Path, size: tuple[int, int], rate: Fraction, encode: Mapping) -> list[str]:
-    """Return ffmpeg's arguments for an MP4 file of rgb24 frames.
+    """Return the ffmpeg arguments for an MP4 file of rgb24 frames.
 
-    A qp of 0 stores the pixels themselves, in RGB. Any other stores yuv420p as yuv makes it, to
-    within one level; swscale converts.
+    A qp of 0 stores lossless RGB. Any other qp stores yuv420p, converted by swscale and equal to
+    the result of `yuv` within one level.
     """
     output = ["-c:v", "libx264rgb", *_RGB]
     if encode["qp"]:
@@ -91,9 +93,9 @@ def recording(path: Path, size: tuple[int, int], rate: Fraction, encode: Mapping
 
 
 def intra_stream(size: tuple[int, int], rows: int, qp: int, thorough: bool = False) -> list[str]:
-    """Return ffmpeg's arguments for an Annex B stream of I slices, to its output.
+    """Return the ffmpeg arguments for an Annex B stream of I slices on the standard output.
 
-    rows: of macroblocks in each slice; thorough: some percent smaller in fifty times the time.
+    rows: macroblock rows per slice; thorough: save a few percent of bytes in 50 times the time.
     """
     slices = f"slice-max-mbs={rows * size[0] // 16}"
     return [
@@ -107,7 +109,7 @@ def intra_stream(size: tuple[int, int], rows: int, qp: int, thorough: bool = Fal
 def _raw_frames(
     pixel_format: str, size: tuple[int, int], rate: Fraction, color: Sequence[str]
 ) -> list[str]:
-    """Return ffmpeg's arguments for frames of (width, height) that come by standard input."""
+    """Return the ffmpeg arguments for raw frames of (width, height) on the standard input."""
     return [
         *["-f", "rawvideo", "-pixel_format", pixel_format, "-video_size", f"{size[0]}x{size[1]}"],
         *["-framerate", str(rate), *color, "-i", "pipe:0"],
@@ -117,13 +119,13 @@ def _raw_frames(
 def _mp4_file(
     path: Path, rate: Fraction, encode: Mapping, output: Sequence[str], comment: str = ""
 ) -> list[str]:
-    """Return ffmpeg's arguments for an MP4 file; output: codec, colors, filters, keyframes."""
+    """Return the ffmpeg arguments for an MP4 file; output: codec, colors, filters, keyframes."""
     quantizer = "qp" if encode.get("crf") is None else "crf"
     return [
         *[*output, "-preset", encode["preset"], f"-{quantizer}", str(encode[quantizer])],
         *["-bf", "0", "-x264-params", _FILM, *_EXACT, "-map_metadata", "-1"],
         *["-metadata", f"comment={comment}", "-video_track_timescale", str(TICKS * rate.numerator)],
-        # The index first, so that a browser plays a video while it loads.
+        # faststart puts the index first, so that browsers play the video while it loads.
         *["-movflags", "+faststart", "-f", "mp4", "-y", f"file:{path.resolve()}"],
     ]
 
@@ -131,14 +133,16 @@ def _mp4_file(
 def check_frames(
     index: VideoIndex, written: int, rate: Fraction, keyframes: Sequence[int] = (0,)
 ) -> None:
-    """Raise GoalreelError if a file does not hold the frames written, one interval apart."""
+    """Raise GoalreelError if a file does not have the written frames at a constant rate."""
     missing = set(keyframes) - set(index.keyframes)
     if missing:
-        raise GoalreelError(f"episodes start without a keyframe at frames {sorted(missing)[:5]}")
-    given = written, (TICKS * rate.denominator,), TICKS * rate.numerator
-    found = index.frames, index.durations, index.timescale
-    if found != given:
         raise GoalreelError(
-            f"ffmpeg was given {written} frames at {rate} fps; {index.frames} came out, that last "
-            f"{index.durations} of 1/{index.timescale} s"
+            f"ffmpeg: No keyframe at frames {sorted(missing)[:5]}, where episodes start."
+        )
+    expected = written, (TICKS * rate.denominator,), TICKS * rate.numerator
+    found = index.frames, index.durations, index.timescale
+    if found != expected:
+        raise GoalreelError(
+            f"ffmpeg: Got {written} frames at {rate} fps and wrote {index.frames}.\n"
+            f"  durations: {index.durations} of 1/{index.timescale} s"
         )

@@ -186,7 +186,7 @@ class VideoWriter:
             self._odd = height % 2, width % 2
         size = width + self._odd[1], height + self._odd[0]
         arguments = recording(self._draft, size, self._options.rate, encoding)
-        self._stream = ffmpeg.Stream(arguments, apart=True)
+        self._stream = ffmpeg.Stream(arguments, own_group=True)
 
     def finish(self) -> Path | None:
         """Give the file its name, and tell of it; return its path, None without a frame.

@@ -202,7 +202,7 @@ class _Walk:
         elif stage == "encode":
             content = {"frames": read_index(path).frames, "source": spec.source}
         elif stage == "concat":
-            frames, complaints = ffmpeg.decoded(path, self._threads)
+            frames, complaints = ffmpeg.count_frames(path, self._threads)
             if complaints:
                 raise UnusableFileError(path, f"the decoder reports: {complaints.splitlines()[0]}")
             content = {"frames": frames}

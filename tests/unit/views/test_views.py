@@ -175,5 +175,5 @@ def test_a_video_is_its_frames_and_a_second_of_the_last(atlases, tmp_path):
     for expected, frame in zip(frames + [frames[-1]] * 12, shown, strict=True):
         assert np.array_equal(planar(expected), frame)
     assert read_index(path).comment == text
-    with pytest.raises(GoalreelError, match="even width and height, not 600x401"):
+    with pytest.raises(GoalreelError, match="600x401: Width and height must be even"):
         write_video(path, iter([np.zeros((401, 600, 3), np.uint8)]), spec)

@@ -1,8 +1,9 @@
-"""Frames as the encoder takes them: planar yuv420p, BT.709, limited range.
+"""Convert RGB frames to planar yuv420p, BT.709, limited range.
 
-Every patch is converted once, so that a frame costs a few small copies. Chroma is the mean of
-each 2x2 block, sited in its centre. Source of the matrix: Rec. ITU-R BT.709-6, 3 and 4; integer
-arithmetic, so that every machine rounds alike.
+Every patch of a frame cache is converted only once, so that a frame costs a few small copies.
+Chroma is the mean of each 2x2 block, sited in its center. Integer arithmetic gives the same
+samples on every machine.
+Source: Rec. ITU-R BT.709-6, 3 and 4 (matrix).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,22 +19,22 @@ from goalreel.rendering.layers import NOTHING, Layer, Patches
 
 _KR, _KB = 0.2126, 0.0722
 _KG = 1 - _KR - _KB
-_BITS = 22  # of the fixed-point coefficients: 255 and its rounding stay below 2**31
+_BITS = 22  # fraction bits of the coefficients: 255 plus the rounding stays below 2**31
 _LUMA = np.array([_KR, _KG, _KB]) * 219 / 255
 _BLUE = np.array([-_KR, -_KG, 1 - _KB]) / (2 * (1 - _KB)) * 224 / 255
 _RED = np.array([1 - _KR, -_KG, -_KB]) / (2 * (1 - _KR)) * 224 / 255
-_CHUNK = 1 << 17  # samples that are converted at a time: the temporaries stay in the CPU's cache
-_SHARES = 1, 2, 2  # rows of a frame, and columns, that a sample of Y, U and V covers
+_CHUNK = 1 << 17  # samples per step, so that temporaries stay in the CPU cache
+_SHARES = 1, 2, 2  # pixels per sample of Y, U and V in each direction
 
 
 class Yuv420p:
-    """A frame cache's frames in yuv420p: `view[i]` is (H * 3 / 2, W) uint8, planes Y, U, V.
+    """The frames of a frame cache in yuv420p, as a sequence of (H * 3 / 2, W) uint8 arrays.
 
     size: (width, height) in pixels
     """
 
     def __init__(self, cache: FrameCache):
-        """Convert the background and every patch of `cache`, whose frames have even sides."""
+        """Convert the background and every patch of `cache`; frame sides must be even."""
         height, width = cache.background.shape[:2]
         self.size = (width, height)
         self._cache = cache
@@ -48,15 +49,15 @@ class Yuv420p:
         return len(self._cache)
 
     def __getitem__(self, frame: int) -> np.ndarray:
-        """Return one frame, an array of its own."""
+        """Return a copy of one frame."""
         number = range(len(self))[frame]
         return next(self.frames(range(number, number + 1))).copy()
 
     def frames(self, which: range | None = None) -> Iterator[np.ndarray]:
-        """Yield frames in one buffer that is written anew for each: use it before the next."""
+        """Yield frames in one reused buffer: use each frame before the next."""
         buffer = self._background.copy()
         canvas = planes(buffer.reshape(self._shape))
-        clean = planes(self._background.reshape(self._shape))  # the frame without patches
+        clean = planes(self._background.reshape(self._shape))  # background without patches
         drawn = _DrawnPlanes(self._drawn, canvas) if self._drawn else None
         before = [NOTHING] * len(self._patches)
         indices = [layer.index.tolist() for layer in self._layers]
@@ -65,26 +66,26 @@ class Yuv420p:
             if drawn:
                 drawn.show(frame)
             if now != before:
-                for parts in self._parts(before):
+                for parts in self._patches_of(before):
                     for plane, below, (place, _) in zip(canvas, clean, parts, strict=True):
                         plane[place] = below[place]
-                for parts in self._parts(now):
+                for parts in self._patches_of(now):
                     for plane, (place, samples) in zip(canvas, parts, strict=True):
                         plane[place] = samples
                 before = now
             yield buffer.reshape(self._shape)
 
-    def _parts(self, numbers: Sequence[int]) -> list[tuple]:
-        """Return a frame's patches, given each layer's number."""
+    def _patches_of(self, numbers: Sequence[int]) -> list[tuple]:
+        """Return the patches of a frame from the patch number of each layer."""
         layers = zip(self._patches, numbers, strict=False)
         return [patches[number] for patches, number in layers if number != NOTHING]
 
 
 class _DrawnPlanes:
-    """A layer of drawn pictures, kept in planes from frame to frame: only changes are pasted."""
+    """The planes of a rendered layer, updated by pasting only the blocks that change."""
 
     def __init__(self, layer: BlockLayer, canvas: Sequence[np.ndarray]):
-        """Begin without a picture; canvas: the frame's planes, in which pictures are shown."""
+        """Start without a picture; canvas: the planes of the frame to paste into."""
         self._layer = layer
         rows, columns = grid(layer.size)
         sides = [SIDE * layer.scale // share for share in _SHARES]
@@ -93,14 +94,15 @@ class _DrawnPlanes:
             plane.reshape(rows, side, columns, side).swapaxes(1, 2)
             for plane, side in zip(whole, sides, strict=True)
         ]
-        # The picture is the upper left part of whole blocks, and a part of the frame.
+        # The picture is the top left part of the whole blocks, and a part of the frame.
         self._shown = []
         for plane, target, place in zip(whole, canvas, _places(layer.place), strict=True):
             shown = target[place]
             self._shown.append((shown, plane[: shown.shape[0], : shown.shape[1]]))
-        self._number = -1  # of the group that is shown
+        self._number = -1  # number of the current group
 
     def _open(self, number: int) -> None:
+        """Convert the blocks of a group and make it the current one."""
         group = self._layer.group(number)
         self._number, self._group, self._done = number, group, 0
         scale = self._layer.scale
@@ -108,7 +110,7 @@ class _DrawnPlanes:
         self._places = np.divmod(group.changes[1], self._tiles[0].shape[1])
 
     def show(self, frame: int) -> None:
-        """Show a frame's picture: paste what changes up to it."""
+        """Paste the changes up to the picture of a frame."""
         number, picture = self._layer.find(frame)
         if number != self._number:
             self._open(number)
@@ -119,7 +121,7 @@ class _DrawnPlanes:
         row, column = (part[changes] for part in self._places)
         shown = self._group.changes[2, changes]
         for tiles, blocks in zip(self._tiles, self._blocks, strict=True):
-            tiles[row, column] = blocks[shown]  # of several changes of a place the last stays
+            tiles[row, column] = blocks[shown]  # the last change of a block wins
         self._done = end
         first, last = int(row.min()), int(row.max()) + 1
         for (target, plane), tiles in zip(self._shown, self._tiles, strict=True):
@@ -128,13 +130,13 @@ class _DrawnPlanes:
 
 
 def planar(frame: np.ndarray) -> np.ndarray:
-    """Return an RGB frame, (H, W, 3) uint8, H and W even, as (H * 3 / 2, W) uint8 in yuv420p."""
+    """Convert an RGB frame, (H, W, 3) uint8 with even sides, to yuv420p, (H * 3 / 2, W) uint8."""
     samples = np.concatenate([plane.reshape(-1) for plane in block_planes(frame[None])])
     return samples.reshape(-1, frame.shape[1])
 
 
 def planes(picture: np.ndarray) -> Planes:
-    """Return views of a yuv420p picture, (H * 3 / 2, W): (H, W) and two (H / 2, W / 2)."""
+    """Return Y, U and V of a yuv420p picture, (H * 3 / 2, W), as views."""
     height, width = picture.shape[0] * 2 // 3, picture.shape[1]
     luma, blue, red = np.split(picture.reshape(-1), np.array([4, 5]) * (height * width // 4))
     chroma = (height // 2, width // 2)
@@ -142,9 +144,9 @@ def planes(picture: np.ndarray) -> Planes:
 
 
 def whole_planes(frame: np.ndarray) -> Planes:
-    """Return an RGB frame, (H, W, 3), both even, as planes whose sides are whole macroblocks.
+    """Convert an RGB frame, (H, W, 3) with even sides, to planes padded to whole macroblocks.
 
-    The last row and column are repeated below and to the right, where a decoder crops.
+    The padding repeats the last row and column; decoders crop it.
     """
     down, across = -frame.shape[0] % SIDE, -frame.shape[1] % SIDE
     shown = zip(planes(planar(frame)), _SHARES, strict=True)
@@ -152,17 +154,17 @@ def whole_planes(frame: np.ndarray) -> Planes:
 
 
 def cut_rows(picture: Planes, top: int, bottom: int) -> Planes:
-    """Return views of a picture's rows `top` to `bottom`, even."""
+    """Return views of the rows `top` to `bottom` of a picture, both even."""
     return tuple(plane[top // n : bottom // n] for plane, n in zip(picture, _SHARES, strict=True))
 
 
 def patch_planes(patches: Patches) -> list[Patch]:
-    """Return each patch, sides even, in yuv420p."""
+    """Convert patches with even sides to yuv420p."""
     found, boxes = [()] * len(patches), patches.boxes.tolist()
     numbers_of: dict[tuple[int, int], list[int]] = {}
     for number, (_, _, *size) in enumerate(boxes):
         numbers_of.setdefault(tuple(size), []).append(number)
-    for size, numbers in numbers_of.items():  # many at a time
+    for size, numbers in numbers_of.items():  # convert patches of one size together
         pixels = patches.take(numbers).pixels.reshape(len(numbers), *size, 3)
         for number, *samples in zip(numbers, *block_planes(pixels), strict=True):
             top, left, height, width = boxes[number]
@@ -171,8 +173,8 @@ def patch_planes(patches: Patches) -> list[Patch]:
     return found
 
 
-def pasted(picture: Planes, box: tuple[slice, slice], patches: Iterable[Patch]) -> Patch:
-    """Return a box of a picture, with patches inside of it pasted over it, as one patch."""
+def paste_patches(picture: Planes, box: tuple[slice, slice], patches: Iterable[Patch]) -> Patch:
+    """Return a box of a picture with patches pasted into it, as one patch."""
     places = _places(box)
     canvases = [plane[place].copy() for plane, place in zip(picture, places, strict=True)]
     for patch in patches:
@@ -183,24 +185,24 @@ def pasted(picture: Planes, box: tuple[slice, slice], patches: Iterable[Patch]) 
 
 
 def block_planes(blocks: np.ndarray) -> Planes:
-    """Return (m, h, w, 3) pixels, h and w even, as (m, h, w) and two (m, h / 2, w / 2) uint8."""
+    """Convert (m, h, w, 3) RGB blocks with even sides to Y (m, h, w), U and V (m, h/2, w/2)."""
     step = max(_CHUNK // max(blocks[:1].size, 1), 1)
     if len(blocks) > step:
         parts = [block_planes(blocks[n : n + step]) for n in range(0, len(blocks), step)]
         return tuple(map(np.concatenate, zip(*parts, strict=True)))
-    channels = np.moveaxis(blocks, -1, 0).astype(np.uint16, "C")  # whose rows are added faster
+    channels = np.moveaxis(blocks, -1, 0).astype(np.uint16, "C")  # contiguous rows are added faster
     pairs = channels[:, :, 0::2] + channels[:, :, 1::2]
     quads = pairs[..., 0::2] + pairs[..., 1::2]
     return _weigh(channels, _LUMA, 16, 1), _weigh(quads, _BLUE, 128, 4), _weigh(quads, _RED, 128, 4)
 
 
 def _places(box: Sequence[slice]) -> list[tuple[slice, slice]]:
-    """Return a box of a frame, all even, in each plane."""
+    """Return an even box of a frame as slices of each plane."""
     return [tuple(slice(s.start // n, s.stop // n) for s in box) for n in _SHARES]
 
 
 def _weigh(channels: np.ndarray, weights: np.ndarray, offset: int, share: int) -> np.ndarray:
-    """Return round(weights @ channels / share + offset) of (3, ...) integers as (...) uint8."""
+    """Return round(weights @ channels / share + offset) for (3, ...) integers, (...) uint8."""
     fixed = np.round(weights * (1 << _BITS) / share).astype(np.int32)[:, None]
     bias = np.int32((offset << _BITS) + (1 << (_BITS - 1)))
     total = (channels.reshape(3, -1) * fixed).sum(axis=0, dtype=np.int32)

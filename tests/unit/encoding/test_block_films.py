@@ -152,7 +152,7 @@ def test_what_lies_over_the_pictures_is_refused(tmp_path):
     cache = cache_of(tmp_path / "c.npz", (64, 80), caption=False, lengths=(5, 5))
     changing = layer_of("step", cache.background, [*cache])
     cache = replace(cache, layers=(*cache.layers, changing))
-    with pytest.raises(GoalreelError, match="layer 'step' lies over the pictures; set encode.enco"):
+    with pytest.raises(GoalreelError, match="layer 'step' covers the pictures. Use x264"):
         assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
     assert not list(tmp_path.glob("*f.mp4*"))
 

@@ -72,7 +72,7 @@ def test_every_frame_of_the_longest_episode_is_right(coded_atlas, tmp_path, deco
 def test_a_longer_episode_is_refused_by_its_reach(coded_atlas, tmp_path):
     with pytest.raises(
         GoalreelError,
-        match="^reach 501 has 16,385 pictures, .* up to 16,384 .*; set encode.encoder: x264$",
+        match="^reach 501: .* up to 16,384 frames .* 16,385. Set encode.encoder to x264",
     ):
         cache = frames(5, MOST_PICTURES + 1)
         assemble_segment(cache, coded_atlas, NAMED, tmp_path / "long.mp4", 30, "{}")

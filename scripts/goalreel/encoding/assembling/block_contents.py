@@ -1,7 +1,7 @@
-"""A film of drawn pictures as what changes from frame to frame, by the macroblock of the film.
+"""Describe a film of rendered frames as the macroblocks that change from frame to frame.
 
-Pictures may be enlarged, with bands above and below them. Many frames are told at a time, as
-arrays: a change of a macroblock is a frame, a place and the block that it shows then.
+Pictures may be enlarged and have bands with text above and below. `FilmContents` yields batches of
+changes: arrays of frame, macroblock address and block number.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,51 +16,51 @@ from goalreel.rendering.blocks import BlockLayer
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import Layer
 
-# FFmpeg's decoder warns of more than 32 slices that begin within four rows of macroblocks.
-_MAX_BLOCKS_ALONE = 7
-# New blocks, and changes, that are told at a time; blocks that are remembered, some 50 MB.
+# FFmpeg warns about more than 32 slices that begin within four macroblock rows.
+_MAX_SINGLE_BLOCKS = 7
+# Limits of new blocks and changes per batch, and of blocks kept in memory (about 50 MB).
 _MAX_NEW_BLOCKS, _MAX_CHANGES, _MAX_BLOCKS = 1 << 15, 1 << 18, 1 << 16
 
 
 class Changes(NamedTuple):
-    """What frames show from then on."""
+    """Changes of macroblocks; each lasts until the next one at the same address."""
 
-    frames: np.ndarray  # (n,) counted in the batch
-    places: np.ndarray  # (n,) the first macroblock
-    blocks: np.ndarray  # (n, 1), or (n, columns) for rows, numbers in the batch's store
+    frames: np.ndarray  # (n,) frame index in the batch
+    places: np.ndarray  # (n,) address of the first macroblock
+    blocks: np.ndarray  # block numbers in the store: (n, 1), or (n, columns) for rows
 
 
 class ContentBatch(NamedTuple):
-    """Frames that follow each other."""
+    """The changes of consecutive frames."""
 
-    since: np.ndarray  # (frames,) frames since the episode's first, of which all rows are told
-    alone: Changes  # macroblocks
-    rows: Changes  # where many macroblocks of a row change
-    store: BlockStore  # another one than the last batch's if numbers begin anew
+    since: np.ndarray  # (frames,) frames since the start of the episode, whose rows are all listed
+    single: Changes  # single macroblocks
+    rows: Changes  # whole rows in which many macroblocks change
+    store: BlockStore  # a new store means that block numbers start again
 
 
 @dataclass
 class _Band:
-    """Rows of macroblocks above or below the pictures."""
+    """Macroblock rows above or below the pictures."""
 
     rows: range
     layers: list[Layer]
-    under: np.ndarray  # (columns,) the picture's blocks in its first row
-    seen: np.ndarray | None = None  # the patches that are shown
+    under: np.ndarray  # (columns,) picture blocks in its first row
+    seen: np.ndarray | None = None  # patch numbers of the last frame
 
 
 class FilmContents:
-    """The frames as changes from one to the next, in macroblocks of the film."""
+    """The frames of a film as changes of macroblocks."""
 
     def __init__(self, cache: FrameCache):
-        """Begin before the first frame. Raises GoalreelError if layers lie over the pictures."""
+        """Start before the first frame. Raises GoalreelError if a layer covers the pictures."""
         drawn, *layers = cache.layers
         height, width = cache.background.shape[:2]
         self._rows, self.columns = -(-height // SIDE), -(-width // SIDE)
         self.macroblocks = self._rows * self.columns
         self._drawn: BlockLayer = drawn
         self._places = self._places_of_blocks()
-        # A canvas of whole macroblocks, for what is above and below the pictures.
+        # Canvas of whole macroblocks for the bands.
         more = (0, self._rows * SIDE - height), (0, self.columns * SIDE - width), (0, 0)
         self._paper = np.pad(cache.background, more, "edge")
         self._canvas = self._paper.copy()
@@ -74,7 +74,8 @@ class FilmContents:
         below = [n for n in layers if (n.patches.boxes[:, 0] >= bottom).all()]
         for name in {n.name for n in layers} - {n.name for n in (*above, *below)}:
             raise GoalreelError(
-                f"the layer {name!r} lies over the pictures; set encode.encoder: x264"
+                f"encode.encoder: Cannot assemble a film whose layer {name!r} covers the pictures. "
+                f"Use x264."
             )
         rows = range(top // SIDE), range(bottom // SIDE, self._rows if bottom < height else 0)
         under = np.zeros(self.columns, np.int64)
@@ -82,15 +83,16 @@ class FilmContents:
         return [_Band(rows, layers, under.copy()) for rows, layers in bands if rows]
 
     def _forget(self) -> None:
+        """Drop all blocks, so that the next frame lists all macroblocks."""
         for band in self._bands:
             band.seen = None
         self._store = BlockStore()
-        # What the pictures and the film show at each macroblock.
+        # Current block of each macroblock, in the pictures and in the film.
         self._picture, self._shown = np.full((2, self.macroblocks), -1)
         self._coded = 0
 
     def _places_of_blocks(self) -> np.ndarray:
-        """Return the macroblocks, (blocks, scale * scale), of each place of a picture."""
+        """Return the macroblock addresses of each picture block, (blocks, scale * scale)."""
         scale = self._drawn.scale
         rows, columns = grid(self._drawn.size)
         row = self._drawn.top // SIDE + np.arange(rows * scale).reshape(rows, 1, scale, 1)
@@ -100,10 +102,10 @@ class FilmContents:
         return place.reshape(rows * columns, -1)
 
     def batches(self, offsets: np.ndarray) -> Iterator[ContentBatch]:
-        """Yield the changes of all frames, many at a time; offsets: (episodes + 1,) of frames."""
+        """Yield the changes of all frames in batches; offsets: (episodes + 1,), in frames."""
         batch_start, changes, num_changes = 0, [], 0
         groups = np.searchsorted(self._drawn.starts, self._drawn.index, "right") - 1
-        # A group is of one episode.
+        # A group never spans two episodes.
         starts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
         for first, end in zip(starts, starts[1:], strict=False):
             new = len(self._store) - self._coded
@@ -111,13 +113,13 @@ class FilmContents:
                 yield self._batch(np.arange(batch_start, first), offsets, changes)
                 batch_start, changes, num_changes = first, [], 0
                 if first in offsets and len(self._store) > _MAX_BLOCKS:
-                    self._forget()  # all of the picture is told anew
+                    self._forget()  # the next frame lists all macroblocks
             changes.append(self._changes_of(groups[first], first, end))
             num_changes += len(changes[-1][0])
         yield self._batch(np.arange(batch_start, len(groups)), offsets, changes)
 
     def _changes_of(self, number: int, first: int, end: int) -> tuple[np.ndarray, ...]:
-        """Return frames, places and blocks, (n,) each, of the frames that show a group."""
+        """Return (frames, places, blocks), (n,) each, of the changes within one group."""
         group = self._drawn.group(number)
         shown = self._drawn.index[first:end] - self._drawn.starts[number]
         pictures, at, contents = group.changes[:, : group.ends[int(shown[-1])]]
@@ -133,11 +135,12 @@ class FilmContents:
     def _batch(
         self, frames: np.ndarray, offsets: np.ndarray, changes: Sequence[tuple]
     ) -> ContentBatch:
+        """Return the batch of `frames` from the changes of their groups."""
         count, before = len(frames), self._shown.copy()
         at, places, blocks = map(np.concatenate, zip(*changes, strict=True))
         keys, blocks = self._differences(places * count + at - frames[0], blocks, count)
         for band in self._bands:
-            keys, blocks = self._with_band(band, keys, blocks, frames)
+            keys, blocks = self._replace_band(band, keys, blocks, frames)
         places, at = np.divmod(keys, count)
         last = np.append(places[1:] != places[:-1], True)[: len(places)]
         self._shown[places[last]] = blocks[last]
@@ -145,24 +148,24 @@ class FilmContents:
         since = frames - offsets[np.searchsorted(offsets, frames, "right") - 1]
         shape = count, self._rows
         rows = np.bincount(at * self._rows + places // self.columns, minlength=count * self._rows)
-        whole = (rows.reshape(shape) > _MAX_BLOCKS_ALONE) | (since == 0)[:, None]
-        single = ~whole[at, places // self.columns]
+        whole = (rows.reshape(shape) > _MAX_SINGLE_BLOCKS) | (since == 0)[:, None]
+        in_row = whole[at, places // self.columns]
         frame, row = np.nonzero(whole)
         wanted = row[:, None] * self.columns + np.arange(self.columns)
         latest = np.searchsorted(keys, wanted * count + frame[:, None], "right")
         there = np.append(-1, places)[latest] == wanted
         shown = np.where(there, np.append(-1, blocks)[latest], before[wanted])
         self._coded = len(self._store)
-        alone = Changes(at[single], places[single], blocks[single, None])
-        return ContentBatch(since, alone, Changes(frame, row * self.columns, shown), self._store)
+        single = Changes(at[~in_row], places[~in_row], blocks[~in_row, None])
+        return ContentBatch(since, single, Changes(frame, row * self.columns, shown), self._store)
 
     def _differences(
         self, keys: np.ndarray, blocks: np.ndarray, count: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what changes the pictures, ordered; keys: place * count + frame."""
+        """Return the effective changes of the pictures, sorted; keys: place * count + frame."""
         order = np.argsort(keys, kind="stable")
         keys, blocks = keys[order], blocks[order]
-        last = np.append(keys[1:] != keys[:-1], True)  # of several changes at once the last stays
+        last = np.append(keys[1:] != keys[:-1], True)  # the last of several changes in a frame wins
         keys, blocks = keys[last], blocks[last]
         places = keys // count
         first = np.append(True, places[1:] != places[:-1])
@@ -172,10 +175,10 @@ class FilmContents:
         changed = blocks != before
         return keys[changed], blocks[changed]
 
-    def _with_band(
+    def _replace_band(
         self, band: "_Band", keys: np.ndarray, blocks: np.ndarray, frames: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return changes, ordered as they are, with those of a band in place of the pictures'."""
+        """Return sorted changes in which those of a band replace those of the pictures."""
         count = len(frames)
         first, end = band.rows.start * self.columns, band.rows.stop * self.columns
         start, beyond, stop = np.searchsorted(
@@ -205,7 +208,7 @@ class FilmContents:
         rows = slice(band.rows.start * SIDE, band.rows.stop * SIDE)
         self._canvas[rows] = self._paper[rows]
         bottom = self._drawn.place[0].stop
-        if rows.start < bottom < rows.stop:  # within a macroblock
+        if rows.start < bottom < rows.stop:  # the border cuts a macroblock
             part = self._store.pixels(band.under).swapaxes(0, 1).reshape(SIDE, -1, 3)
             self._canvas[rows.start : bottom] = part[: bottom - rows.start]
         for layer in band.layers:

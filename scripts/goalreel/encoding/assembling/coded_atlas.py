@@ -1,18 +1,18 @@
-"""The coded atlas: every picture of an atlas coded once, as an H.264 slice that fits any place.
+"""Read and write coded atlases: every picture of an atlas coded once as a P slice.
 
-It is a non-reference P slice that refers to the title card, an IDR picture, and to nothing else.
-So it depends on the atlas, the quality and the rows that it covers, and is kept in the user's
-cache folder across runs. The file is a compressed .npz without objects:
+Each slice refers only to the title card, an IDR picture, and no picture refers to it. It therefore
+fits any frame of a film. A coded atlas depends on the atlas, the quality and the rows that its
+slices cover, and is kept in the user's cache folder across runs. The file is a compressed .npz:
 
     kind, version     "coded atlas" and the version of this layout
-    spec              JSON: how the file was made
+    spec              JSON, the provenance of the file
     digests           (pictures, 16) uint8, layers.Patches.digests of the atlas
-    slices, offsets   the pictures' slices end to end, as sample_parts.ordered; (pictures + 1,)
-    quantisers        of the pictures and of the card
-    rows              macroblock rows: of the captions' slice at the top, of the pictures' slices
-    colours           (colors, 3, 2) int16, weights, see h264.prediction
-    luma, blue, red   the empty card as it decodes, in whole macroblocks, uint8
-    card, bits        the card's two I slices, captions' rows and those below: packed bits, (2,)
+    slices, offsets   concatenated slices from sample_parts.to_part, (pictures + 1,) offsets
+    quantisers        QP of the pictures and of the card
+    rows              macroblock rows of the caption slice at the top and of the picture slices
+    colours           (colors, 3, 2) int16, weights from h264.prediction.plain_color
+    luma, blue, red   the decoded empty card, padded to whole macroblocks, uint8
+    card, bits        two I slices of the card, captions and below: packed bits, (2,) bit counts
 """
 
 import os
@@ -32,30 +32,30 @@ _KIND = "coded atlas"
 
 @dataclass(frozen=True)
 class CodedAtlas:
-    """Coded pictures, and the track that they refer to."""
+    """Coded pictures and the title card that they refer to."""
 
-    slices: Mapping[bytes, bytes]  # of each digest, its slice
-    quantizers: tuple[int, int]  # of the pictures and of the card
-    rows: tuple[int, int]  # of macroblocks: of the captions' slice, of the pictures' slices
-    colors: tuple  # weights, see h264.prediction
-    planes: Planes  # the card as it decodes
-    card: tuple[np.ndarray, np.ndarray]  # the data of its two I slices, bits as uint8
+    slices: Mapping[bytes, bytes]  # slice by digest of the picture
+    quantizers: tuple[int, int]  # QP of the pictures and of the card
+    rows: tuple[int, int]  # macroblock rows of the caption slice and of the picture slices
+    colors: tuple  # weights from h264.prediction.plain_color
+    planes: Planes  # the decoded card
+    card: tuple[np.ndarray, np.ndarray]  # slice data of its two I slices, one bit per element
     spec: Spec = NO_SPEC
 
     @property
     def region(self) -> Region:
-        """The macroblocks of the pictures' slices."""
+        """The macroblocks of the picture slices."""
         columns = self.planes[0].shape[1] // SIDE
         return Region(0, 0, self.rows[1], columns, columns)
 
     @property
     def header(self) -> SliceHeader:
-        """The header of the pictures' slices."""
+        """The header of the picture slices."""
         return SliceHeader("P", 0, qp=self.quantizers[0], colors=self.colors)
 
 
 def write_coded_atlas(path: str | os.PathLike, coded_atlas: CodedAtlas) -> None:
-    """Write a coded atlas file; the same coded atlas gives the same bytes."""
+    """Write a coded atlas file; equal atlases give equal bytes."""
     slices = list(coded_atlas.slices.values())
     arrays = {
         "spec": np.array(coded_atlas.spec.text),
@@ -73,7 +73,7 @@ def write_coded_atlas(path: str | os.PathLike, coded_atlas: CodedAtlas) -> None:
 
 
 def read_coded_atlas(path: str | os.PathLike) -> CodedAtlas:
-    """Read a coded atlas file. Raises GoalreelError, naming the file, if it cannot be used."""
+    """Read a coded atlas file. Raises GoalreelError if it cannot be used."""
     arrays = npz.read(path, _KIND, VERSION)
     slices, bounds = arrays["slices"].tobytes(), arrays["offsets"].tolist()
     cut = zip(bounds, bounds[1:], strict=False)

@@ -1,4 +1,4 @@
-"""Coding an atlas: its pictures, and the title card that they refer to, as H.264 slices."""
+"""Code the pictures of an atlas, and the title card that they refer to, as H.264 slices."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.intra_slices import code_strips, decode
-from goalreel.encoding.assembling.sample_parts import ordered
+from goalreel.encoding.assembling.sample_parts import to_part
 from goalreel.encoding.yuv import cut_rows, patch_planes, planes, whole_planes
 from goalreel.h264.inter import code_patches
 from goalreel.h264.macroblocks import SIDE, Planes
@@ -17,7 +17,7 @@ from goalreel.h264.slices import SliceHeader, slice_nal
 from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.rendering.atlas import Atlas
 
-_COLORS = 2  # beside the track; more would cost more in every slice header than they save
+_COLORS = 2  # plain-color references; more cost more in slice headers than they save
 
 
 def code_atlas(
@@ -31,39 +31,39 @@ def code_atlas(
 
     Args:
         atlas: the pictures.
-        card: (H, W, 3) uint8, the track with all that is on every title card.
-        clear: rows of pixels, from and to, between captions and HUD.
-        quantizers: of pictures and card, 1 to 51.
-        spec: what the result keeps about its making.
+        card: (H, W, 3) uint8, the track with the parts common to all title cards.
+        clear: first and last pixel row between captions and HUD.
+        quantizers: QP of the pictures and of the card, 1 to 51.
+        spec: the spec of the coded atlas.
 
     Raises:
         GoalreelError: ffmpeg fails.
     """
     track = whole_planes(card)
     captions, hud = clear
-    # Macroblock rows: of the captions' slice, and of the pictures' slices.
+    # Macroblock rows of the caption slice and of the picture slices.
     cuts = -(-captions // SIDE), -(-hud // SIDE) if hud == len(card) else hud // SIDE
     lowest, boxes = min(SIDE * cuts[1], len(card)), atlas.patches.boxes
-    assert (boxes[:, 0] + boxes[:, 2]).max() <= lowest, "pictures reach below their slices"
+    assert (boxes[:, 0] + boxes[:, 2]).max() <= lowest, "pictures extend below their slices"
     slices = _code_card(track, quantizers[1], SIDE * cuts[0])
     decoded = planes(_decoded(slices, track[0].shape[::-1], cuts[0], quantizers[1]))
     patches = patch_planes(atlas.patches)
     colors = _colors(patches, track)
     empty = CodedAtlas({}, quantizers, cuts, colors, decoded, slices, spec)
     data = code_patches(decoded, track, patches, empty.region, quantizers[0], colors, cuts[0])
-    parts = (ordered(empty.header, bits) for bits in data)
+    parts = (to_part(empty.header, bits) for bits in data)
     return replace(empty, slices=dict(zip(atlas.patches.digests(), parts, strict=True)))
 
 
 def _code_card(card: Planes, qp: int, cut: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the data of the card's I slices: the rows of captions, above `cut`, and the others."""
+    """Return the slice data of the card, two I slices: above row `cut` (captions) and below."""
     parts = (cut_rows(card, 0, cut), cut_rows(card, cut, len(card[0])))
     strips = (tuple(plane[None] for plane in part) for part in parts)
     return tuple(code_strips(strip, qp, thorough=True).unpack()[0] for strip in strips)
 
 
 def _decoded(card: tuple, size: tuple[int, int], caption_rows: int, qp: int) -> np.ndarray:
-    """Return the card as it decodes, whole macroblocks in yuv420p."""
+    """Decode the card; return whole macroblocks in yuv420p."""
     starts = (0, caption_rows * size[0] // SIDE)
     slices = [
         slice_nal(SliceHeader("I", first, idr_pic_id=0, ref_idc=3, qp=qp), data)
@@ -74,9 +74,9 @@ def _decoded(card: tuple, size: tuple[int, int], caption_rows: int, qp: int) -> 
 
 
 def _colors(patches: list, track: Planes) -> tuple:
-    """Return the weights of the colors that most of the patches' pixels have.
+    """Return the weights of the most frequent colors in the patches.
 
-    Only colors of whole 2x2 blocks count, as chroma has no finer ones.
+    Only 2x2 blocks of one color count, since chroma has no finer resolution.
     """
     under = _most_frequent([_packed(*track)], 1)[0]
     parts = [_packed(*(samples for _, samples in patch)) for patch in patches]
@@ -86,7 +86,7 @@ def _colors(patches: list, track: Planes) -> tuple:
 
 
 def _packed(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:
-    """Return the colors of 2x2 blocks of equal luma as (n,) integers."""
+    """Return the colors of the 2x2 blocks with equal luma as (n,) integers."""
     corner = luma[::2, ::2]
     even = (corner == luma[1::2, ::2]) & (corner == luma[::2, 1::2]) & (corner == luma[1::2, 1::2])
     packed = corner.astype(np.int64) << 16 | blue.astype(np.int64) << 8 | red
@@ -95,5 +95,5 @@ def _packed(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:
 
 def _most_frequent(parts: list[np.ndarray], count: int) -> list[int]:
     colors, counts = np.unique(np.concatenate(parts), return_counts=True)
-    # Of equally frequent colors the smaller first, so that the order is the same everywhere.
+    # Ties are sorted by color, so that the order is the same everywhere.
     return colors[np.lexsort((colors, -counts))][:count].tolist()

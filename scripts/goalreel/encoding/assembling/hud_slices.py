@@ -1,15 +1,15 @@
-"""The HUD of assembled films: the rows below the pictures, cut into columns for each of its fields.
+"""Code the HUD of assembled films, the rows below the pictures, one field at a time.
 
-Every row of macroblocks of a field is a slice of its own, so that step, return and velocity each
-have few pictures and combine freely. They are coded with a shard, since the values that it shows
-are known only then. The card holds the HUD as at the reset, and a slice what has changed.
+Every macroblock row of a field is its own slice, so that step, return and velocity combine freely
+and each has few values to code. HUD slices are coded per shard, because only a shard knows its
+values. The title card shows the HUD of the reset state, and the slices refer to it.
 """
 
 import numpy as np
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.sample_parts import PartStore
-from goalreel.encoding.yuv import pasted, patch_planes, whole_planes
+from goalreel.encoding.yuv import paste_patches, patch_planes, whole_planes
 from goalreel.h264.inter import code_patches
 from goalreel.h264.macroblocks import SIDE, Patch, Planes, Region
 from goalreel.h264.slices import SliceHeader
@@ -19,24 +19,23 @@ from goalreel.rendering.layers import Layer
 def hud_slices(
     layers: list[Layer], background: np.ndarray, coded_atlas: CodedAtlas, store: PartStore
 ) -> list[np.ndarray]:
-    """Code the HUD below the pictures' slices.
+    """Code the HUD below the picture slices.
 
     Args:
-        layers: the HUD, each with a patch on every frame. Without any the pictures' slices reach
-            to the end, and there is nothing to code.
+        layers: the layers of the HUD, each with a patch in every frame; empty without a HUD.
         background: the empty track, (H, W, 3) uint8.
-        coded_atlas: the pictures, and the card that slices refer to.
-        store: takes the parts.
+        coded_atlas: the pictures and the card that slices refer to.
+        store: the store that receives the parts.
 
     Returns:
-        For each slice the part of each frame, (frames,) int64.
+        One array per slice: the part number of each frame, (frames,) int64.
     """
     if not layers:
         return []
     track = whole_planes(background)
     rows, columns = (length // SIDE for length in track[0].shape)
     fields = [(*span, *_values(members, track)) for *span, members in _fields(layers, columns)]
-    qp = sum(coded_atlas.quantizers) // 2  # as coarse as a car, letters would have dirty edges
+    qp = sum(coded_atlas.quantizers) // 2  # the QP of the car would smear the edges of letters
     parts = []
     for row in range(coded_atlas.rows[1], rows):
         for left, right, patches, index in fields:
@@ -48,9 +47,9 @@ def hud_slices(
 
 
 def _fields(layers: list[Layer], columns: int) -> list[tuple]:
-    """Return the fields from left to right; layers that share a macroblock share a field.
+    """Return the fields as (first column, end column, layers), from left to right.
 
-    Each over all rows of the HUD: from which column of macroblocks, to which, and its layers.
+    Columns are in macroblocks. Layers that share a macroblock share a field.
     """
     spans: list[tuple[int, int, tuple[Layer, ...]]] = []
     for layer in sorted(layers, key=lambda layer: layer.patches.boxes[:, 1].min() // SIDE):
@@ -66,7 +65,7 @@ def _fields(layers: list[Layer], columns: int) -> list[tuple]:
 
 
 def _values(layers: tuple[Layer, ...], track: Planes) -> tuple[list[Patch], np.ndarray]:
-    """Return a field's distinct pictures, each a patch over all its layers, and each frame's."""
+    """Return the distinct values of a field as patches, and the value index of each frame."""
     code = np.zeros(len(layers[0].index), np.int64)
     for layer in layers:
         code = code * len(layer.patches) + layer.index
@@ -77,6 +76,6 @@ def _values(layers: tuple[Layer, ...], track: Planes) -> tuple[list[Patch], np.n
     bottom, right = (boxes[:, :2] + boxes[:, 2:]).max(axis=0).tolist()
     box = slice(top, bottom), slice(left, right)
     return [
-        pasted(track, box, [patches[numbers[n]] for patches, numbers in members])
+        paste_patches(track, box, [patches[numbers[n]] for patches, numbers in members])
         for n in range(len(first))
     ], index

@@ -1,7 +1,7 @@
-"""Pictures coded as I slices by x264, whose slice data are taken bit for bit into other pictures.
+"""Code strips of a picture with x264 as I slices that can be reused in other pictures.
 
-Such a slice may stand anywhere in a picture of the same width, under a header of its own: nothing
-in an I slice looks beyond it. Several make up one IDR picture.
+An I slice depends on nothing outside itself, so its slice data can stand at any row of a picture of
+the same width, after a new slice header.
 """
 
 from collections.abc import Iterator
@@ -14,42 +14,44 @@ from goalreel.h264.bits import BitStrings
 from goalreel.h264.macroblocks import SIDE, Planes
 from goalreel.h264.slice_reader import read_slices
 
-_HIGHEST = 256 * SIDE  # of a picture that many strips make up
+_MAX_HEIGHT = 256 * SIDE  # of a picture that combines strips
 
 
 def code_strips(strips: Planes, qp: int, thorough: bool = False) -> BitStrings:
-    """Return strips of whole rows of macroblocks as the data of an I slice each.
+    """Return the slice data of one I slice per strip of whole macroblock rows.
 
-    A picture of many of them, each in a slice of its own, takes a sixth of the time of as many
-    pictures, and the data are the same.
+    Strips are combined into tall pictures with a slice each, which takes a sixth of the time of
+    separate pictures and gives the same data.
 
     Args:
-        strips: Y, U, V, (n, h, w) and twice (n, h / 2, w / 2) uint8.
-        qp: 1 to 51 (x264 takes 0 for another profile).
-        thorough: some percent smaller in fifty times the time, for what is coded once.
+        strips: Y (n, h, w), U and V (n, h / 2, w / 2), uint8.
+        qp: 1 to 51; a QP of 0 would change the profile.
+        thorough: save a few percent of bytes in 50 times the time, for strips coded only once.
 
     Raises:
         GoalreelError: ffmpeg fails.
     """
     count, height, width = strips[0].shape
-    together = -(-count // -(-count // max(_HIGHEST // height, 1)))
+    strips_per_picture = -(-count // -(-count // max(_MAX_HEIGHT // height, 1)))
 
     def pictures() -> Iterator[np.ndarray]:
-        for start in range(0, count, together):
-            which = np.minimum(np.arange(start, start + together), count - 1)
+        for start in range(0, count, strips_per_picture):
+            which = np.minimum(np.arange(start, start + strips_per_picture), count - 1)
             yield np.concatenate([plane[which].ravel() for plane in strips])
 
-    size = width, height * together
+    size = width, height * strips_per_picture
     stream = ffmpeg.output(intra_stream(size, height // SIDE, qp, thorough), pictures())
     data, starts, lengths = read_slices(stream, size, qp)
-    assert len(starts) == -(-count // together) * together, f"{len(starts)} slices of {count}"
+    assert len(starts) == -(-count // strips_per_picture) * strips_per_picture, (
+        f"{len(starts)} slices of {count}"
+    )
     return BitStrings(data, starts[:count], lengths[:count])
 
 
 def decode(stream: bytes, size: tuple[int, int]) -> np.ndarray:
-    """Return the pictures of an Annex B stream in yuv420p, (frames, H * 3 / 2, W) uint8.
+    """Decode an Annex B stream to yuv420p, (frames, H * 3 / 2, W) uint8.
 
-    size: (width, height) shown, even. Raises GoalreelError if ffmpeg finds an error in the stream.
+    size: even (width, height) after cropping. Raises GoalreelError if the stream has an error.
     """
     width, height = size
     arguments = ["-xerror", "-threads", "1", "-f", "h264", "-i", "pipe:0"]

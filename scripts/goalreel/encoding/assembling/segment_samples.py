@@ -1,8 +1,8 @@
-"""From a shard's frame cache and the coded atlas to the samples of its segment.
+"""Assemble the samples of a segment from a frame cache and a coded atlas.
 
-An episode begins with an IDR picture, its title card: the track with the caption, which has a slice
-of its own. All other pictures refer to it: the coded atlas's, with the caption under their skipped
-macroblocks, and the HUD in slices below them.
+An episode begins with an IDR picture, its title card: the track, with the caption in its own slice.
+All other pictures refer to the card. They consist of a slice of the coded atlas, in which skipped
+macroblocks keep the caption, and of HUD slices below.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,23 +23,23 @@ from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import NOTHING, Layer
 from goalreel.simulation.trajectories import Trajectories
 
-_PICTURE, _CAPTION = "car", "caption"  # layers; all others are the HUD's
-_IDR_PIC_IDS = (1, 2)  # in turn, codes of the same length
+_PICTURE, _CAPTION = "car", "caption"  # layer names; all others belong to the HUD
+_IDR_PIC_IDS = (1, 2)  # alternating; their ue(v) codes have the same length
 
 
 def samples_of(
     cache: FrameCache, coded_atlas: CodedAtlas, trajectories: Trajectories
 ) -> tuple[np.ndarray, Iterator[bytearray]]:
-    """Return the sizes of the samples of a shard's frames, overlay included, and the samples.
+    """Return the sizes of the samples of a shard and the samples, overlay included.
 
     Args:
-        cache: the frames. Each episode's first one must show its card: the track, the caption, the
-            HUD as at the reset.
-        coded_atlas: all pictures that the frames may show.
-        trajectories: the shard's, to name an episode in an error.
+        cache: the frames. The first frame of each episode must be its title card: the track, the
+            caption and the HUD of the reset state.
+        coded_atlas: the pictures of the frames.
+        trajectories: the trajectories of the shard, to name episodes in errors.
 
     Raises:
-        GoalreelError: an episode has too many pictures, or the coded atlas lacks one.
+        GoalreelError: an episode has too many frames, or the coded atlas lacks a picture.
     """
     layers = {layer.name: layer for layer in cache.layers}
     picture, caption = layers.pop(_PICTURE), layers.pop(_CAPTION, None)
@@ -50,7 +50,7 @@ def samples_of(
     changed = np.logical_or.reduce(
         [layer.index != there for layer, there in zip((picture, *hud), on_card, strict=True)]
     )
-    assert not changed[starts].any(), "an assembled episode starts with a title card"
+    assert not changed[starts].any(), "an assembled episode must start with a title card"
     slices = [coded_atlas.slices.get(digest) for digest in picture.patches.digests()]
     _check_pictures(slices, picture, cache, trajectories)
     columns = [_pictures(picture, slices, coded_atlas, store)]
@@ -66,49 +66,48 @@ def samples_of(
 def _check_lengths(lengths: np.ndarray, trajectories: Trajectories) -> None:
     for episode in np.flatnonzero(lengths > MOST_PICTURES)[:1].tolist():
         raise GoalreelError(
-            f"reach {trajectories.episodes.row(episode)['reach']} has {lengths[episode]:,} "
-            f"pictures, its title card included; an assembled film holds up to {MOST_PICTURES:,} "
-            f"for each episode; set encode.encoder: x264"
+            f"reach {trajectories.episodes.row(episode)['reach']}: An assembled episode has up to "
+            f"{MOST_PICTURES:,} frames with its title card, this one has {lengths[episode]:,}. Set "
+            f"encode.encoder to x264."
         )
 
 
 def _check_pictures(
     slices: Sequence[bytes | None], picture: Layer, cache: FrameCache, trajectories: Trajectories
 ) -> None:
-    """Raise GoalreelError that names the first state whose picture has no slice."""
-    missing = np.array([*(part is None for part in slices), False])  # -1, no picture, is the last
+    """Raise GoalreelError for the first state whose picture has no slice."""
+    missing = np.array([*(part is None for part in slices), False])  # the index -1 is no picture
     for frame in np.flatnonzero(missing[picture.index])[:1]:
         episode = int(np.searchsorted(cache.offsets, frame, "right")) - 1
-        # From the end: a title card comes before the reset state.
+        # Counted from the end, since a title card comes before the reset state.
         state = trajectories.offsets[episode + 1] - (cache.offsets[episode + 1] - frame)
         row = trajectories.episodes.row(episode)
         step = state - trajectories.offsets[episode]
         raise GoalreelError(
-            f"the coded atlas has no picture of step {step} of reach {row['reach']} (seed "
-            f"{row['seed']}); delete it and the frames and run snakemake again, or set "
-            f"encode.encoder: x264"
+            f"coded atlas: No picture of step {step} of reach {row['reach']} (seed {row['seed']}). "
+            f"Delete the coded atlas and the frames, or set encode.encoder to x264."
         )
 
 
 def _pictures(
     picture: Layer, slices: Sequence[bytes | None], coded_atlas: CodedAtlas, store: PartStore
 ) -> np.ndarray:
-    """Return the part of each frame's picture, (frames,) int64."""
+    """Return the part number of the picture of each frame, (frames,) int64."""
     order = order_position(coded_atlas.header)
     numbers = [store.add(part, order) if part else 0 for part in slices]
-    # The index of no picture, -1, finds the last.
+    # The index -1, no picture, finds the last entry.
     return np.array([*numbers, _skipped(coded_atlas.region, store)])[picture.index]
 
 
 def _skipped(region: Region, store: PartStore) -> int:
-    """Return the part that leaves a region as it is in the IDR picture."""
+    """Return the number of a part that copies a region from the IDR picture."""
     return store.add_slice(SliceHeader("P", region.first), skip_run(region.size))
 
 
 def _idr_pictures(
     caption: Layer | None, cache: FrameCache, coded_atlas: CodedAtlas, store: PartStore
 ) -> np.ndarray:
-    """Return the part of each episode's IDR picture, (episodes,) int64."""
+    """Return the part number of the IDR picture of each episode, (episodes,) int64."""
     top, rest = coded_atlas.card
     starts, columns = cache.offsets[:-1], coded_atlas.region.columns
     index = np.full(len(starts), NOTHING) if caption is None else caption.index[starts]
@@ -129,9 +128,9 @@ def _idr_pictures(
 
 
 def _captions(caption: Layer, cache: FrameCache, coded_atlas: CodedAtlas) -> list[np.ndarray]:
-    """Return the data of an I slice for each caption."""
+    """Return the slice data of one I slice per caption."""
     boxes, height = caption.patches.boxes, SIDE * coded_atlas.rows[0]
-    assert (boxes[:, 0] + boxes[:, 2]).max(initial=0) <= height, "a caption leaves its slice"
+    assert (boxes[:, 0] + boxes[:, 2]).max(initial=0) <= height, "a caption is too tall"
     under = cut_rows(whole_planes(cache.background), 0, height)
     strips = tuple(plane[None].repeat(len(boxes), axis=0) for plane in under)
     for number, patch in enumerate(patch_planes(caption.patches)):

@@ -1,1 +1,1 @@
-"""Environments that are stepped side by side, drawing, seeds and action spaces."""
+"""Environments for batches of episodes, with their rendering, seeds and action spaces."""

@@ -1,7 +1,7 @@
-"""Action spaces as boxes of numbers: what an action of an environment may be.
+"""Represent action spaces as boxes of numbers.
 
-Discrete, MultiDiscrete and MultiBinary are boxes of whole numbers. So one form says how an action
-is stored, drawn at random and checked, and Gymnasium itself is not needed for it.
+Discrete, MultiDiscrete and MultiBinary spaces become boxes of whole numbers. All spaces are then
+stored, sampled and checked by the same code, which does not need Gymnasium.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from goalreel.errors import GoalreelError
 
 @dataclass(frozen=True)
 class ActionSpace:
-    """A box of actions."""
+    """An action space as a box with bounds."""
 
-    shape: tuple[int, ...]  # of one action; () for a single number that is no array (Discrete)
-    dtype: type  # that Gymnasium's environment takes, an integer or float type
-    low: np.ndarray  # (numbers of an action,), the least values allowed
-    high: np.ndarray  # (numbers of an action,), the greatest values allowed, included
-    scalar_dtype: type | None = None  # if set, an action is stored as one number of this dtype
+    shape: tuple[int, ...]  # the shape of an action; () for a scalar (Discrete)
+    dtype: type  # the integer or float type that Gymnasium's environment takes
+    low: np.ndarray  # (numbers,), the least values allowed
+    high: np.ndarray  # (numbers,), the greatest values allowed, inclusive
+    scalar_dtype: type | None = None  # the dtype of an action stored as one number
 
     @property
     def whole(self) -> bool:
@@ -29,22 +29,22 @@ class ActionSpace:
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        """The shape of an action as the trajectory file holds it: () or (numbers,)."""
+        """The shape of an action in the trajectory file, () or (numbers,)."""
         return (len(self.low),) if self.shape and not self.scalar_dtype else ()
 
     @property
     def stored_dtype(self) -> type:
-        """The dtype of an action as the trajectory file holds it."""
+        """The dtype of an action in the trajectory file."""
         return self.scalar_dtype or (np.int64 if self.whole else self.dtype)
 
     def __str__(self) -> str:
-        """Return the space in words, for messages."""
+        """Return a description for messages."""
         low, high = (", ".join(dict.fromkeys(f"{x:g}" for x in v)) for v in (self.low, self.high))
         kind = "whole numbers" if self.whole else "floats"
         return f"{kind} from {low} to {high}, of shape {self.shape} each"
 
     def check_bounds(self) -> None:
-        """Raise GoalreelError if the space has no bounds, between which to draw."""
+        """Raise GoalreelError if the space has no finite bounds to sample between."""
         if not (np.isfinite(self.low).all() and np.isfinite(self.high).all()):
             raise GoalreelError(
                 f"policy.name: 'random' draws uniformly, but the actions have no bounds ({self})"
@@ -53,7 +53,7 @@ class ActionSpace:
     def scaled(self, draws: Sequence[np.ndarray]) -> np.ndarray:
         """Return uniformly random actions, (num_envs, *stored_shape).
 
-        draws: for each number of an action, (num_envs,) doubles in [0, 1).
+        draws: (num_envs,) floats in [0, 1) for each number of an action.
         """
         unit = np.stack(draws, axis=1)
         if self.whole:
@@ -63,21 +63,24 @@ class ActionSpace:
         return chosen.astype(self.stored_dtype).reshape(len(unit), *self.stored_shape)
 
     def checked(self, actions: object, num_envs: int, who: str) -> np.ndarray:
-        """Return a batch of actions from elsewhere as (num_envs, *stored_shape) of `stored_dtype`.
+        """Validate a batch of actions, and return it in the stored form.
 
         Args:
-            actions: should be (num_envs, *shape) of a fitting kind within the bounds.
-            num_envs: how many actions are expected.
-            who: what the actions came from, which begins the error's message.
+            actions: expected to be (num_envs, *shape), of a matching kind, within the bounds.
+            num_envs: the expected number of actions.
+            who: the source of the actions, with which the error message begins.
+
+        Returns:
+            (num_envs, *stored_shape) actions in `stored_dtype`.
 
         Raises:
-            GoalreelError: they are not.
+            GoalreelError: the actions are not as expected.
         """
         shape = (num_envs, *self.shape)
         expected = f"expected: {num_envs} actions, {self}, as an array of shape {shape}"
         try:
             array = np.asarray(actions)
-        except ValueError as error:  # rows of unlike lengths
+        except ValueError as error:  # rows of different lengths
             raise GoalreelError(f"{who} returned no array ({error}); {expected}") from None
         if array.shape != shape:
             raise GoalreelError(f"{who} returned an array of shape {array.shape}; {expected}")
@@ -94,14 +97,14 @@ class ActionSpace:
         return rows.astype(self.stored_dtype).reshape(num_envs, *self.stored_shape)
 
     def taken(self, action: np.ndarray) -> object:
-        """Return a stored action as the environment's `step` takes it."""
+        """Return a stored action in the form that the environment's `step` takes."""
         if not self.shape and self.whole:
             return int(action)
         return np.asarray(action).astype(self.dtype).reshape(self.shape)
 
 
 def action_space(space, env: str) -> ActionSpace:
-    """Return a Gymnasium action space as a box. Raises GoalreelError for one of another kind."""
+    """Return a Gymnasium action space as a box. Raises GoalreelError for other spaces."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Discrete):

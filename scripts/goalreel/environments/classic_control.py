@@ -1,9 +1,9 @@
-"""CartPole, Acrobot and Pendulum in sub-environments, bit for bit as Gymnasium 1.4.0 steps them.
+"""Step CartPole, Acrobot and Pendulum in batches, bit for bit like Gymnasium 1.4.0.
 
-Sources: gymnasium/envs/classic_control/{cartpole,acrobot,pendulum}.py, whose order of operations is
-kept. Gymnasium takes sines, cosines and remainders of NumPy's scalars, which are those of arrays;
-but a scalar's `** 2` is the C library's `pow`, and not always the square. Of NumPy's functions of
-arrays, `float_power` calls that. The C library decides the last bits, as it does in Gymnasium.
+The order of operations is that of gymnasium/envs/classic_control/{cartpole,acrobot,pendulum}.py.
+NumPy computes sines, cosines and remainders equally for scalars and arrays. A scalar's `** 2`,
+however, calls the C library's `pow`, which is not always the exact square. On arrays only
+`np.float_power` calls it. As in Gymnasium, the C library decides the last bits.
 """
 
 import math
@@ -17,16 +17,16 @@ from goalreel.environments.computed_envs import ComputedEnvs, Transition
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.environments.seeding import uniform
 
-# States are (width, num_envs), a row for each number of Gymnasium's `state`.
+# States have shape (width, num_envs), with one row for each number of Gymnasium's `state`.
 
 
 def _pow2(x: np.ndarray) -> np.ndarray:
-    """Return x ** 2 of float64 as NumPy's scalars have it."""
+    """Return x ** 2 as NumPy computes it for float64 scalars."""
     return np.float_power(x, 2.0)
 
 
 def _step_cartpole(states: np.ndarray, actions: np.ndarray, kwargs: Mapping) -> Transition:
-    """CartPole. actions: (num_envs,) of 0 (push left) and 1 (right)."""
+    """Step CartPole by actions (num_envs,) of 0 (push left) and 1 (push right)."""
     gravity, pole_mass, length, tau = 9.8, 0.1, 0.5, 0.02
     mass, moment = pole_mass + 1.0, pole_mass * length
     x, x_dot, theta, theta_dot = states
@@ -41,13 +41,13 @@ def _step_cartpole(states: np.ndarray, actions: np.ndarray, kwargs: Mapping) -> 
     return after, rewards, fallen
 
 
-_SPEED_1, _SPEED_2 = 4 * math.pi, 9 * math.pi  # the most, of Acrobot's joints
+_SPEED_1, _SPEED_2 = 4 * math.pi, 9 * math.pi  # the greatest speeds of Acrobot's joints
 
 
 def _step_acrobot(states: np.ndarray, actions: np.ndarray, kwargs: Mapping) -> Transition:
-    """Acrobot-v1, by a step of Runge and Kutta. actions: (num_envs,) of 0, 1 and 2, torque - 1."""
+    """Step Acrobot-v1 by actions (num_envs,) of 0, 1 and 2 for torques of -1, 0 and 1."""
     torque, step = np.array([-1.0, 0.0, 1.0])[actions], 0.2
-    before = states.astype(np.float64)  # those of the reset are float32
+    before = states.astype(np.float64)  # reset states are float32
     k1 = _acrobot_change(before, torque)
     k2 = _acrobot_change(before + step / 2.0 * k1, torque)
     k3 = _acrobot_change(before + step / 2.0 * k2, torque)
@@ -61,8 +61,8 @@ def _step_acrobot(states: np.ndarray, actions: np.ndarray, kwargs: Mapping) -> T
 
 
 def _acrobot_change(states: np.ndarray, torque: np.ndarray) -> np.ndarray:
-    """Return how fast Acrobot's states change, (4, num_envs), all masses and lengths 1."""
-    half, moment, g = 0.5, 1.0, 9.8  # a link's centre of mass, and its moment of inertia
+    """Return the derivatives of Acrobot's states, (4, num_envs); all masses and lengths are 1."""
+    half, moment, g = 0.5, 1.0, 9.8  # a link's center of mass, its moment of inertia, gravity
     theta1, theta2, speed1, speed2 = states
     cos2, sin2 = np.cos(theta2), np.sin(theta2)
     d1 = half**2 + (1.0 + half**2 + 2 * half * cos2) + moment + moment
@@ -82,7 +82,7 @@ def _acrobot_change(states: np.ndarray, torque: np.ndarray) -> np.ndarray:
 
 
 def _wrapped(angles: np.ndarray) -> np.ndarray:
-    """Return angles from -pi to pi, by turns that are taken one at a time."""
+    """Return angles wrapped to [-pi, pi] by adding or subtracting one turn at a time."""
     turn = math.pi - -math.pi
     while (over := angles > math.pi).any():
         angles = np.where(over, angles - turn, angles)
@@ -92,14 +92,14 @@ def _wrapped(angles: np.ndarray) -> np.ndarray:
 
 
 def _step_pendulum(states: np.ndarray, actions: np.ndarray, kwargs: Mapping) -> Transition:
-    """Pendulum-v1. actions: (num_envs, 1) float32, the torque; clamped to -2 to 2.
+    """Step Pendulum-v1 by actions (num_envs, 1) float32, torques that are clipped to [-2, 2].
 
-    Its mass and length are 1. A torque and what it is multiplied with stay float32.
+    Mass and length are 1. Products with the torque stay float32.
     """
     g, step = kwargs.get("g", 10.0), 0.05
     theta, speed = states
     torque = torques(actions)
-    squared = np.array([one**2 for one in torque])  # as the C library's `powf` has it
+    squared = np.array([scalar**2 for scalar in torque])  # scalars call the C library's `powf`
     angle = (theta + np.pi) % (2 * np.pi) - np.pi
     costs = _pow2(angle) + 0.1 * _pow2(speed) + 0.001 * squared
     faster = speed + (3 * g / (2 * 1.0) * np.sin(theta) + 3.0 / (1.0 * 1.0**2) * torque) * step
@@ -108,18 +108,18 @@ def _step_pendulum(states: np.ndarray, actions: np.ndarray, kwargs: Mapping) -> 
 
 
 def torques(actions: np.ndarray) -> np.ndarray:
-    """Return Pendulum's `last_u`, (n,) float32, for actions (n, 1) float32."""
+    """Return Pendulum's `last_u`, (n,) float32, for actions of shape (n, 1) float32."""
     return np.clip(actions, -2.0, 2.0)[:, 0]
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How an environment is computed."""
+    """The reset and the step of an environment."""
 
     step: Callable[[np.ndarray, np.ndarray, Mapping], Transition]
-    reach: tuple[float, ...]  # states of the reset are uniform from -reach to it
-    angles: int = 0  # of a state, its first numbers; an observation has their cosine and sine
-    reset_dtype: type = np.float64  # of a state after the reset; it is float64 from then on
+    reach: tuple[float, ...]  # reset states are uniform in [-reach, reach]
+    angles: int = 0  # leading numbers of a state that are observed as cosine and sine
+    reset_dtype: type = np.float64  # the dtype of reset states; later states are float64
 
 
 _CARTPOLE = Rules(_step_cartpole, (0.05,) * 4)
@@ -132,22 +132,22 @@ _RULES = {
 
 
 class ClassicControl(GymnasiumEnvironment):
-    """One of Gymnasium's environments that is stepped here; its recorded state is the whole one."""
+    """A Gymnasium environment that goalreel steps itself, and whose full state it records."""
 
     max_envs: ClassVar = 1 << 12
 
     @property
     def rules(self) -> Rules:
-        """How it is computed."""
+        """The reset and the step of this environment."""
         return _RULES[self.id]
 
     @property
     def width(self) -> int:
-        """How many numbers a state has."""
+        """The number of values in a state."""
         return len(self.rules.reach)
 
     def sub_envs(self, seeds: np.ndarray) -> ComputedEnvs:
-        """Return sub-environments as `env.reset(seed=seed)` leaves them."""
+        """Return sub-environments in the state after `env.reset(seed=seed)`."""
         import gymnasium
 
         high, limit = np.array(self.rules.reach), gymnasium.spec(self.id).max_episode_steps
@@ -155,17 +155,17 @@ class ClassicControl(GymnasiumEnvironment):
         return ComputedEnvs(states, self.observe, self.step, self.max_episode_steps or limit)
 
     def observe(self, states: np.ndarray) -> np.ndarray:
-        """Return observations, (num_envs, numbers) float32, of states, (width, num_envs)."""
-        angles, rest = np.split(states, [self.rules.angles])
-        seen = [part for angle in angles for part in (np.cos(angle), np.sin(angle))]
-        return np.stack([*seen, *rest], axis=1, dtype=np.float32, casting="same_kind")
+        """Return the observations, (num_envs, numbers) float32, of states (width, num_envs)."""
+        angles, others = np.split(states, [self.rules.angles])
+        circular = [f(angle) for angle in angles for f in (np.cos, np.sin)]
+        return np.stack([*circular, *others], axis=1, dtype=np.float32, casting="same_kind")
 
     def step(self, states: np.ndarray, actions: np.ndarray) -> Transition:
-        """Return the states after actions, their rewards, and which terminated."""
+        """Return the next states, the rewards, and which episodes terminated."""
         return self.rules.step(states, actions, self.kwargs)
 
     def recorded(self, env, observation: object) -> np.ndarray:
-        """Return an instance's state, (width,) float64."""
+        """Return the state of a Gymnasium instance, (width,) float64."""
         return np.array(env.unwrapped.state, np.float64)
 
     def batch(self, observations) -> np.ndarray:

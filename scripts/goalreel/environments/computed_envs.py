@@ -1,26 +1,26 @@
-"""Sub-environments that are computed together, as arrays."""
+"""Sub-environments whose states goalreel steps together in one array."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-# States, (width, num_envs), after an action, the rewards, and which terminated, (num_envs,) each.
+# The next states (width, num_envs), the rewards (num_envs,) and which terminated (num_envs,).
 Transition = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass
 class ComputedEnvs:
-    """Sub-environments after the same number of steps; see environment.SubEnvs."""
+    """Sub-environments that have all taken the same number of steps (see SubEnvs)."""
 
-    now: np.ndarray  # the states, (width, num_envs)
-    observe: Callable[[np.ndarray], np.ndarray]  # returns what a policy sees of states
+    now: np.ndarray  # current states, (width, num_envs)
+    observe: Callable[[np.ndarray], np.ndarray]  # returns observations for states
     transition: Callable[[np.ndarray, np.ndarray], Transition]
-    limit: int  # of steps
+    limit: int  # the time limit in steps
     steps: int = 0
 
     def observations(self) -> np.ndarray:
-        """Return what the policy sees, (num_envs, ...)."""
+        """Return the observations, (num_envs, ...)."""
         return self.observe(self.now)
 
     def states(self) -> np.ndarray:
@@ -28,15 +28,15 @@ class ComputedEnvs:
         return self.now
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Take an action in each; see SubEnvs."""
+        """Take one action in each sub-environment (see SubEnvs)."""
         self.now, rewards, terminated = self.transition(self.now, actions)
         self.steps += 1
-        # As TimeLimit says it, also of a goal at the last step.
+        # Like TimeLimit, this also truncates an episode that terminates at its last step.
         return rewards, terminated, np.full(len(rewards), self.steps >= self.limit)
 
     def take(self, mask: np.ndarray) -> "ComputedEnvs":
-        """Return those chosen by a (num_envs,) boolean mask."""
+        """Return the sub-environments that a (num_envs,) boolean mask selects."""
         return replace(self, now=self.now[:, mask])
 
     def close(self) -> None:
-        """Release nothing."""
+        """Do nothing: arrays hold no resources."""

@@ -1,4 +1,4 @@
-"""What an environment offers, whoever computes it, and how one is made from a configuration."""
+"""The interface of environments, and `make_environment`, which makes one from a configuration."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -10,68 +10,72 @@ import numpy as np
 from goalreel.environments.action_space import ActionSpace
 from goalreel.environments.registry import CLASSIC_CONTROL, describe
 
-# Observations of several environments: an array (num_envs, ...), of a Dict space one for each key.
+# Observations of several environments: an array (num_envs, ...), or one per key of a Dict space.
 Batch = np.ndarray | dict[str, "Batch"]
 
 
 class SubEnvs(Protocol):
-    """Episodes that are played side by side, one in each sub-environment."""
+    """A batch of sub-environments, each of which plays one episode."""
 
     def observations(self) -> Sequence:
-        """Return what the policy sees, one item per sub-environment."""
+        """Return the observations, one item per sub-environment."""
 
     def states(self) -> Sequence[np.ndarray]:
-        """Return what is recorded of the state: `width` arrays, (num_envs,) floats each."""
+        """Return the recorded part of the states: `width` float arrays of shape (num_envs,)."""
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Take an action in each sub-environment: (num_envs, *actions.stored_shape).
+        """Take one action in each sub-environment.
 
-        Returns rewards (num_envs,) float64, terminated and truncated (num_envs,) bool.
+        Args:
+            actions: (num_envs, *stored_shape), see ActionSpace.
+
+        Returns:
+            rewards (num_envs,) float64, terminated (num_envs,) bool, truncated (num_envs,) bool.
         """
 
     def pictures(self) -> Sequence:
-        """Return what `env.render()` draws of each sub-environment, an array or a BlockFrame.
+        """Return the frame that `env.render()` gives for each, as an array or a BlockFrame.
 
-        Only of what Gymnasium plays.
+        Only sub-environments that Gymnasium steps have this method.
         """
 
     def take(self, mask: np.ndarray) -> "SubEnvs":
-        """Return the sub-environments chosen by a (num_envs,) boolean mask."""
+        """Return the sub-environments that a (num_envs,) boolean mask selects."""
 
     def close(self) -> None:
-        """Release what the sub-environments hold, also those that `take` left out."""
+        """Release all resources, including those of sub-environments that `take` dropped."""
 
 
 class Environment(Protocol):
-    """An environment that episodes can be played in from their seeds."""
+    """An environment that plays episodes from their seeds."""
 
     id: str
     actions: ActionSpace
-    max_episode_steps: int | None  # the time limit; None for the one that Gymnasium has registered
-    width: int  # numbers of a recorded state
-    max_envs: int  # how many episodes are played side by side
-    idle_share: float  # of those that may be stepped on after their end, which is ignored
+    max_episode_steps: int | None  # the time limit; None for the registered one
+    width: int  # the number of values in a recorded state
+    max_envs: int  # the greatest number of episodes in a batch
+    idle_share: float  # the share of a batch that may be stepped beyond its end
 
     def sub_envs(self, seeds: np.ndarray) -> SubEnvs:
-        """Return environments as `env.reset(seed=seed)` leaves them; seeds: (num_envs,) int64."""
+        """Return sub-environments after `env.reset(seed=seed)`; seeds: (num_envs,) int64."""
 
     def batch(self, observations: Sequence) -> Batch:
-        """Return observations as one array, (num_envs, ...), or one for each key."""
+        """Return observations as one array (num_envs, ...), or one array per key."""
 
     def sample_observations(self, count: int) -> Batch:
-        """Return observations, (count, ...), that a policy may see."""
+        """Return (count, ...) examples of observations."""
 
 
 class PerEnv(list):
-    """What a policy keeps of the episode in each sub-environment, in order."""
+    """A policy's state for the episode of each sub-environment, in order."""
 
     def take(self, mask: np.ndarray) -> "PerEnv":
-        """Return the items that a (num_envs,) boolean mask chooses."""
+        """Return the items that a (num_envs,) boolean mask selects."""
         return PerEnv(itertools.compress(self, mask))
 
 
 def take_rows(batch: Batch, rows: int | slice) -> Batch:
-    """Return a row of a batch of observations, or several."""
+    """Return one or several rows of a batch of observations."""
     if isinstance(batch, dict):
         return {key: take_rows(part, rows) for key, part in batch.items()}
     return batch[rows]
@@ -80,7 +84,7 @@ def take_rows(batch: Batch, rows: int | slice) -> Batch:
 def make_environment(config: Mapping) -> Environment:
     """Return the environment of a stage's configuration.
 
-    It is as registered without the keys env_kwargs, env_wrappers and max_episode_steps.
+    The keys env_kwargs, env_wrappers and max_episode_steps are optional.
     """
     env, kwargs = config["env"], config.get("env_kwargs") or {}
     if describe(env).computed:
@@ -94,7 +98,7 @@ def make_environment(config: Mapping) -> Environment:
 
 
 def gymnasiums_environment(config: Mapping) -> Environment:
-    """Return the environment of a stage's configuration with what plays it in Gymnasium."""
+    """Return the environment of a stage's configuration as one that Gymnasium makes."""
     from goalreel.environments.classic_control import ClassicControl
     from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 

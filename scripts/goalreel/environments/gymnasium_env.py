@@ -1,7 +1,8 @@
-"""An environment of Gymnasium's, stepped by Gymnasium itself.
+"""An environment that Gymnasium steps and renders.
 
-Some environments keep something of what they played before, and an episode is to depend on its seed
-alone. So each gets a new instance, unless a used one is known to give the same.
+An episode must depend only on its seed, but some environments carry state over from earlier
+episodes. Each episode therefore gets a new instance, unless a check has shown that a used instance
+plays the same.
 """
 
 import inspect
@@ -27,20 +28,20 @@ from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import apply_wrappers
 from goalreel.errors import GoalreelError
 
-_MAX_STORED_NUMBERS = 64  # of an observation that is stored
+_MAX_STORED_NUMBERS = 64  # larger observations are not stored
 _OPENGL = """
   MuJoCo draws with the OpenGL that MUJOCO_GL names: egl, for which Debian has libegl1 and
   libgl1-mesa-dri, osmesa (libosmesa6), or glfw, with a display."""
 
 
 def _reset_without_seed(reset: Callable[[], object], **_: object) -> tuple:
-    """Return what Gymnasium's wrappers expect of `reset`, which may return no more than it sees."""
-    found = reset()
-    return found if isinstance(found, tuple) else (found, {})
+    """Return the observation and info of a `reset` that takes no seed and may return no info."""
+    result = reset()
+    return result if isinstance(result, tuple) else (result, {})
 
 
 def _described(error: Exception) -> str:
-    """Return an error's type and message, or where it was raised if it has none."""
+    """Return an error's type and message, or the line that raised it if the message is empty."""
     if str(error):
         return f"{type(error).__name__}: {error}"
     last = traceback.extract_tb(error.__traceback__)[-1]
@@ -49,26 +50,26 @@ def _described(error: Exception) -> str:
 
 @dataclass
 class GymnasiumEnvironment:
-    """An environment by its id, its maker's keyword arguments, time limit and wrappers."""
+    """A Gymnasium environment, given by its id, keyword arguments, time limit and wrappers."""
 
     id: str
     kwargs: Mapping = field(default_factory=dict)
-    max_episode_steps: int | None = None  # None for the limit that it is registered with
+    max_episode_steps: int | None = None  # None for the registered limit
     wrappers: Sequence[str | Mapping] = ()  # as in `env_wrappers`, the first innermost
-    check: bool = True  # whether an episode must depend on its seed alone
+    check: bool = True  # whether episodes must depend only on their seeds
 
-    idle_share: ClassVar = 0.0  # an instance is not stepped after its end
+    idle_share: ClassVar = 0.0  # Gymnasium does not step an episode after its end
 
     def __post_init__(self) -> None:
-        """Begin without an instance."""
-        self.new, self.used = [], []  # those that have not played, and those that have
-        self.reusable = None  # whether the latter may play again, None as long as it was not tried
-        self.making = 0.0  # seconds that it took to make instances for episodes
+        """Start without instances."""
+        self.new, self.used = [], []  # instances that have not played, and those that have
+        self.reusable = None  # whether used instances may play again; None before the check
+        self.making = 0.0  # seconds spent on making instances for episodes
         self._memo, self._loading = FrameMemo(), Loading()
 
     @property
     def max_envs(self) -> int:
-        """How many episodes are played side by side; some instances take seconds to make."""
+        """The greatest number of episodes in a batch, small since instances may start slowly."""
         return 2 if self.id.startswith("ALE/") else 4
 
     def make(self):
@@ -116,27 +117,27 @@ class GymnasiumEnvironment:
 
     @cached_property
     def actions(self) -> ActionSpace:
-        """The actions that the environment takes."""
+        """The action space, as goalreel stores actions."""
         return action_space(self.action_space, self.id)
 
     @property
     def observation_space(self):
-        """Gymnasium's observation space."""
+        """The Gymnasium observation space."""
         return self._spaces[0]
 
     @property
     def action_space(self):
-        """Gymnasium's action space."""
+        """The Gymnasium action space."""
         return self._spaces[1]
 
     @property
     def action_meanings(self) -> list[str]:
-        """What the actions of an emulated game press, such as "NOOP" and "FIRE"; [] of others."""
+        """The names of an Atari game's actions, such as "NOOP" and "FIRE"; [] for others."""
         return self._spaces[2]
 
     @cached_property
     def width(self) -> int:
-        """How many numbers of an observation are stored: all of a small Box, else none."""
+        """The number of stored values per observation: all values of a small Box, else 0."""
         from gymnasium import spaces
 
         space = self.observation_space
@@ -144,28 +145,28 @@ class GymnasiumEnvironment:
         return size if size <= _MAX_STORED_NUMBERS else 0
 
     def sub_envs(self, seeds: np.ndarray) -> "_Instances":
-        """Return an instance for each seed, reset with it."""
+        """Return an instance for each seed, reset with that seed."""
         return _Instances([Instance(self, seed) for seed in seeds.tolist()])
 
     def recorded(self, env, observation: object) -> np.ndarray:
-        """Return what is recorded of an instance's state, (width,) float64."""
+        """Return the recorded part of an instance's state, (width,) float64."""
         if self.width == 0:
             return np.zeros(0)
-        # A Mountain Car's observation is a rounded copy of its state.
+        # The observation of a Mountain Car is its state rounded to float32.
         state = env.unwrapped.state if describe(self.id).is_mountain_car else observation
-        return np.array(state, np.float64).reshape(-1)  # a copy: some keep writing to theirs
+        return np.array(state, np.float64).reshape(-1)  # a copy: some reuse the array
 
     def batch(self, observations: list, space=None) -> np.ndarray | dict:
         """Return observations as one array, (num_envs, *shape), in the dtype of their space.
 
-        Of a Dict space it is an array for each key, and of texts an array of strings.
+        A Dict space gives one array per key, and a Text space gives an array of strings.
 
         Args:
-            observations: of each environment.
-            space: theirs, if they are a part of the environment's.
+            observations: one observation per environment.
+            space: the space of the observations, by default that of the environment.
 
         Raises:
-            GoalreelError: the space has other observations, such as a Tuple.
+            GoalreelError: the space is of another kind, such as Tuple.
         """
         from gymnasium import spaces
 
@@ -183,7 +184,7 @@ class GymnasiumEnvironment:
         return np.stack([np.asarray(o, space.dtype) for o in observations])
 
     def sample_observations(self, count: int) -> np.ndarray | dict:
-        """Return what a policy may see: a batch of random episodes' observations from seed 0 on."""
+        """Return a batch of observations from random episodes with the seeds 0, 1, ..."""
         env = self.make()
         env.action_space.seed(0)
         obs, over = [], [True]
@@ -197,20 +198,21 @@ class GymnasiumEnvironment:
         return self.batch(obs[:count])
 
     def picture(self, env, observation) -> BlockFrame | np.ndarray:
-        """Return what `env.render()` draws of an instance of `make`, drawn before or now.
+        """Return the frame that `env.render()` gives for an instance of `make`.
 
-        As a BlockFrame if the environment is one that `FrameMemo` knows, and is not wrapped.
+        It may be remembered from an earlier call. It is a BlockFrame if `FrameMemo` supports the
+        environment, and the environment has no wrappers.
         """
         return to_rgb(env.render() if self.wrappers else self._memo.render(env, observation))
 
     def set_instance_reuse(self, reuse: bool) -> None:
-        """Decide whether instances play one episode after another; those at hand may be closed."""
+        """Set whether an instance may play several episodes; if not, close all idle instances."""
         self.reusable = reuse
         if not reuse:
             self.close()
 
     def close(self) -> None:
-        """Close the instances that wait for another episode."""
+        """Close all idle instances."""
         for instances in (self.new, self.used):
             while instances:
                 instances.pop().close()
@@ -227,7 +229,7 @@ class GymnasiumEnvironment:
         return env
 
     def release(self, env) -> None:
-        """Take an instance that has played."""
+        """Take back an instance after its episode."""
         if self.reusable is False:
             env.close()
         else:
@@ -235,21 +237,21 @@ class GymnasiumEnvironment:
 
 
 class Instance:
-    """An environment's instance that plays one episode.
+    """A Gymnasium instance while it plays one episode.
 
     Attributes:
-        env: Gymnasium's.
-        state: (width,) float64, what is recorded of it.
+        env: the instance.
+        state: (width,) float64, the recorded part of its state.
     """
 
     def __init__(self, environment: GymnasiumEnvironment, seed: int, env=None):
-        """Reset `env`, one of `environment.make`; None for the next one that is free."""
+        """Reset `env`, made by `environment.make`, or an idle instance if it is None."""
         self.environment, self.seed = environment, seed
         self.env = environment.acquire() if env is None else env
         self._observe(self._call("reset", self.env.reset, seed=seed)[0])
 
     def _call(self, method: str, function: Callable, *arguments: object, **named: object) -> object:
-        """Return what a function gives, or raise GoalreelError with the traceback."""
+        """Call a method of the environment. Raises GoalreelError with the traceback if it fails."""
         try:
             return function(*arguments, **named)
         except Exception as error:
@@ -264,24 +266,24 @@ class Instance:
         self.observation, self.state = observation, self.environment.recorded(self.env, observation)
 
     def step(self, action: np.ndarray) -> tuple[float, bool, bool]:
-        """Take a stored action; return the reward, and whether it terminated and truncated."""
+        """Take a stored action; return the reward, terminated and truncated."""
         taken = self.environment.actions.taken(action)
         observation, reward, *over, _ = self._call("step", self.env.step, taken)
         self._observe(observation)
         return float(reward), *map(bool, over)
 
     def render(self) -> object:
-        """Return what Gymnasium draws now."""
+        """Return a new frame from `env.render()`."""
         return to_rgb(self._call("render", self.env.render))
 
     def picture(self) -> object:
-        """Return what `env.render()` draws, drawn before or now, see FrameMemo."""
+        """Return the frame of `env.render()`, which FrameMemo may remember."""
         return self._call("render", self.environment.picture, self.env, self.observation)
 
 
 @dataclass(frozen=True)
 class _Instances:
-    """Sub-environments of Gymnasium's instances; see environment.SubEnvs."""
+    """A batch of Gymnasium instances (see environment.SubEnvs)."""
 
     instances: list[Instance]
 
@@ -292,7 +294,8 @@ class _Instances:
         return np.stack([instance.state for instance in self.instances], axis=1)
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        steps = [one.step(action) for one, action in zip(self.instances, actions, strict=True)]
+        pairs = zip(self.instances, actions, strict=True)
+        steps = [instance.step(action) for instance, action in pairs]
         return tuple(map(np.array, zip(*steps, strict=True)))
 
     def take(self, mask: np.ndarray) -> "_Instances":

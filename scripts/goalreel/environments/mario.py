@@ -1,9 +1,9 @@
-"""Super Mario Bros as a Gymnasium environment, by way of gym-super-mario-bros and Gym's old API.
+"""Super Mario Bros as a Gymnasium environment, based on gym-super-mario-bros and the old Gym API.
 
-Importing this module registers the games, whose ids are those of gym-super-mario-bros. Its packages
-need NumPy 1 and an interpreter of their own (pip install 'goalreel[mario]'). A game is made without
-`gym.make`, whose wrappers expect the five values of Gym's new API from a step that gives four; the
-game's clock is its time limit.
+Importing this module registers the games under their gym-super-mario-bros ids. The packages need
+NumPy 1 and therefore a separate Python environment (pip install 'goalreel[mario]'). The module does
+not use `gym.make`, whose wrappers expect five values from a step that returns four. The game's own
+clock limits the length of an episode.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from goalreel.errors import GoalreelError
 
 
 def _packages():
-    """Return the game's class, the wrapper that presses buttons, and the buttons of each action."""
+    """Return the game's class, the class that presses buttons, and the buttons of each action."""
     how = (
         f"Super Mario Bros needs Python 3.11 or 3.12 of its own with pip install 'goalreel[mario]' "
         f"(in a checkout: make .venv-mario/installed, then .venv-mario/bin/snakemake); "
@@ -30,7 +30,7 @@ def _packages():
     if int(np.__version__.split(".")[0]) > 1:
         raise GoalreelError(f"{how} has NumPy {np.__version__}, which nes-py cannot work with")
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # Gym's notice that it is unmaintained
+        with contextlib.redirect_stderr(io.StringIO()):  # hides the notice that Gym is unmaintained
             game = importlib.import_module("gym_super_mario_bros")
         actions = importlib.import_module("gym_super_mario_bros.actions")
         wrappers = importlib.import_module("nes_py.wrappers")
@@ -43,18 +43,18 @@ _Emulator, _Joypad, _MOVEMENTS = _packages()
 
 
 class MarioEnv(gymnasium.Env):
-    """A whole game or a stage of it.
+    """The whole game, or one stage of it.
 
-    Observations are the screen, (240, 256, 3) uint8, or, with `obs_type="ram"`, the NES's memory,
-    (2048,) uint8; then only pictures that are rendered are copied out of the emulator. Actions are
-    those of SIMPLE_MOVEMENT: 0 presses nothing, 1 goes to the right. `info` has x_pos, the distance
-    from the stage's left end in pixels, and more.
+    Observations are the screen, (240, 256, 3) uint8, or with `obs_type="ram"` the memory of the
+    NES, (2048,) uint8, which avoids copying the screen at every step. Actions are the indices of
+    SIMPLE_MOVEMENT: 0 presses nothing, 1 moves right. `info` has x_pos, the distance from the left
+    end of the stage in pixels, and more.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 60}
 
     def __init__(self, game: str, obs_type: str = "rgb", render_mode: str = "rgb_array"):
-        """Make one of MARIO_GAMES."""
+        """Create one of MARIO_GAMES."""
         if obs_type not in ("rgb", "ram"):
             raise ValueError(f"obs_type: unknown value {obs_type!r}; allowed: rgb, ram")
         stage = re.search(r"-(\d)-(\d)-", game)
@@ -68,21 +68,21 @@ class MarioEnv(gymnasium.Env):
         self.observation_space = Box(0, 255, shape, np.uint8)
 
     def get_action_meanings(self) -> list[str]:
-        """Return the buttons that each action presses, "right A" or "NOOP"."""
+        """Return the buttons that each action presses, such as "right A" or "NOOP"."""
         return self._joypad.get_action_meanings()
 
     def lives(self) -> int:
-        """Return the lives that are left, this one too; 0 in a stage, which ends with the life."""
+        """Return the lives left, including the current one, or 0 in a single stage."""
         return (int(self._emulator.ram[0x075A]) + 1) % 256 if self._whole else 0
 
     def reset(self, *, seed: int | None = None, options=None) -> tuple[np.ndarray, dict]:
-        """Begin anew; the game itself has no chance in it."""
+        """Restart the game, which is deterministic."""
         super().reset(seed=seed)
         self._emulator.reset()
         return self._obs(), {}
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
-        """Press an action's buttons for a frame."""
+        """Press the buttons of an action for one frame."""
         _, reward, done, info = self._joypad.step(int(action))
         return self._obs(), float(reward), bool(done), False, info
 
@@ -90,7 +90,7 @@ class MarioEnv(gymnasium.Env):
         return self.render() if self._shows_screen else self._emulator.ram.copy()
 
     def render(self) -> np.ndarray:
-        """Return the screen, (240, 256, 3) uint8, a copy: the emulator draws in its own."""
+        """Return a copy of the screen, (240, 256, 3) uint8."""
         return np.ascontiguousarray(self._emulator.screen)
 
     def close(self) -> None:

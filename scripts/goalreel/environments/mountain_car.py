@@ -1,7 +1,7 @@
-"""Mountain Car for many sub-environments at a time, bit for bit as Gymnasium 1.4.0 computes one.
+"""Step the two Mountain Cars in batches, bit for bit like Gymnasium 1.4.0.
 
-Source: gymnasium/envs/classic_control/mountain_car.py and continuous_mountain_car.py, whose order
-of operations is kept (regrouping the sum changes one sample in eight).
+The order of operations is that of gymnasium/envs/classic_control/mountain_car.py and
+continuous_mountain_car.py. Regrouping a sum would change one sample in eight.
 """
 
 import hashlib
@@ -18,8 +18,8 @@ from goalreel.environments.computed_envs import ComputedEnvs, Transition
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION, MOUNTAIN_CARS
 from goalreel.environments.seeding import uniform
 
-# Gymnasium calls `math.cos`. NumPy's is five times as fast, and the same where it calls the same
-# libm; where a sample shows that it does not, each element goes through `math.cos`.
+# Gymnasium calls `math.cos`. `np.cos` is five times as fast, and equal if both call the same libm.
+# If a sample shows a difference, `math.cos` computes each element.
 _ANGLES = np.linspace(3 * MIN_POSITION, 3 * MAX_POSITION, 4099)
 _cos = np.vectorize(math.cos, otypes=[np.float64])
 if np.array_equal(np.cos(_ANGLES), _cos(_ANGLES)):
@@ -27,10 +27,10 @@ if np.array_equal(np.cos(_ANGLES), _cos(_ANGLES)):
 
 
 def probe() -> str:
-    """Return a hash of what this machine computes of fixed samples: cosines, sines, reset states.
+    """Return the sha256 of cosines, sines and reset states that this machine computes.
 
-    Machines whose libm or compiler differ in a last bit give different trajectories for the same
-    seed; the probe tells them apart (a sha256, 64 hexadecimal digits).
+    Machines whose libm or compiler differ in the last bit give different trajectories for the same
+    seed. The hash, of 64 hexadecimal digits, distinguishes them.
     """
     angles = np.linspace(3 * MIN_POSITION, 3 * MAX_POSITION, 65_537)
     hashed = hashlib.sha256(_cos(angles).astype("<f8").tobytes())
@@ -40,50 +40,50 @@ def probe() -> str:
 
 
 def observations(states: np.ndarray) -> np.ndarray:
-    """Return what the policy sees of states, (2, num_envs): (num_envs, 2) float32."""
+    """Return the observations, (num_envs, 2) float32, of states (2, num_envs)."""
     return np.ascontiguousarray(states.T, np.float32)
 
 
 @dataclass(frozen=True)
 class MountainCar:
-    """What differs between the two Mountain Cars, and what a user may change in them."""
+    """One of the two Mountain Cars, with the parameters in which they differ."""
 
     id: str
     max_episode_steps: int
     goal_position: float
-    action_dtype: type  # int8 or float32, of a stored action
-    goal_velocity: float = 0.0  # the least at the goal, `gymnasium.make(..., goal_velocity=)`
-    observe: Callable[[np.ndarray], np.ndarray] = observations  # what a policy sees of states
+    action_dtype: type  # the dtype of a stored action, int8 or float32
+    goal_velocity: float = 0.0  # the least velocity at the goal, a keyword of gymnasium.make
+    observe: Callable[[np.ndarray], np.ndarray] = observations  # returns observations for states
 
     width: ClassVar = 2  # a recorded state is a position and a velocity
-    max_envs: ClassVar = 1 << 16  # a batch's memory; more are no faster
-    idle_share: ClassVar = 0.25  # dropping a sub-environment costs more than stepping some on
+    max_envs: ClassVar = 1 << 16  # limits memory; larger batches are no faster
+    idle_share: ClassVar = 0.25  # stepping finished ones costs less than dropping each
 
     def step(self, states: np.ndarray, actions: np.ndarray) -> Transition:
-        """Return the states, the rewards (num_envs,) float64 and who terminated (num_envs,) bool.
+        """Return the next states, the rewards (num_envs,), and which terminated (num_envs,).
 
         Args:
-            states: (2, num_envs) positions and velocities. As in Gymnasium, those of
-                MountainCarContinuous-v0 are float64 after the reset and float32 from then on.
-            actions: (num_envs,) of `action_dtype`.
+            states: (2, num_envs) positions and velocities. As in Gymnasium, the states of
+                MountainCarContinuous-v0 are float64 after the reset and float32 afterwards.
+            actions: (num_envs,) in `action_dtype`.
         """
         return (_step_continuous if self.continuous else _step_discrete)(self, states, actions)
 
     @property
     def continuous(self) -> bool:
-        """Whether an action is a force, and not one of three pushes."""
+        """Whether an action is a force instead of one of three pushes."""
         return self.action_dtype is np.float32
 
     @cached_property
     def actions(self) -> ActionSpace:
-        """The actions that Gymnasium's environment takes."""
+        """The action space of the Gymnasium environment."""
         if self.continuous:
             bound = np.array([1.0])
             return ActionSpace((1,), np.float32, -bound, bound, self.action_dtype)
         return ActionSpace((), np.int64, np.array([0]), np.array([2]), self.action_dtype)
 
     def sub_envs(self, seeds: np.ndarray) -> ComputedEnvs:
-        """Return cars as `env.reset(seed=seed)` leaves them."""
+        """Return cars in the state after `env.reset(seed=seed)`."""
         return ComputedEnvs(reset(seeds), self.observe, self.step, self.max_episode_steps)
 
     def batch(self, observations) -> np.ndarray:
@@ -91,20 +91,20 @@ class MountainCar:
         return np.asarray(observations)
 
     def sample_observations(self, count: int) -> np.ndarray:
-        """Return what a policy may see, (count, ...): the resets of seeds 0, 1, ..."""
+        """Return examples of observations, (count, ...): those of the resets of seeds 0, 1, ..."""
         return self.observe(reset(np.arange(count)))
 
 
 def reset(seeds: np.ndarray) -> np.ndarray:
-    """Return the states, (2, num_envs), after `env.reset(seed=seed)`; the same in both."""
+    """Return the states (2, num_envs) after `env.reset(seed=seed)`, equal for both cars."""
     positions = uniform(seeds, np.array([-0.6]), np.array([-0.4]))
     return np.concatenate([positions, np.zeros_like(positions)])
 
 
 def _step_discrete(car: MountainCar, states: np.ndarray, actions: np.ndarray) -> Transition:
-    """MountainCar-v0. actions: (num_envs,) of 0 (push left), 1 (coast), 2 (push right)."""
+    """Step MountainCar-v0 by actions (num_envs,) of 0 (push left), 1 (coast), 2 (push right)."""
     (positions, velocities), force, gravity = states, 0.001, 0.0025
-    push = (actions.astype(np.int64) - 1) * force  # signed: an unsigned 0 - 1 would wrap
+    push = (actions.astype(np.int64) - 1) * force  # signed, so that 0 - 1 does not wrap around
     velocities = velocities + (push + _cos(3 * positions) * (-gravity))
     velocities = np.clip(velocities, -MAX_SPEED, MAX_SPEED)
     positions = np.clip(positions + velocities, MIN_POSITION, MAX_POSITION)
@@ -115,10 +115,10 @@ def _step_discrete(car: MountainCar, states: np.ndarray, actions: np.ndarray) ->
 
 
 def _step_continuous(car: MountainCar, states: np.ndarray, actions: np.ndarray) -> Transition:
-    """MountainCarContinuous-v0. actions: (num_envs,) float32, the force; clamped to -1 to 1.
+    """Step MountainCarContinuous-v0 by actions (num_envs,) float32, forces clipped to [-1, 1].
 
-    Gymnasium's scalars follow NumPy 2's promotion: a force inside the clamp stays float32 and so
-    does the pull that is summed with it; a clamped one is a Python float and the sum float64.
+    Gymnasium's scalars follow NumPy 2's promotion. A force within the limits stays float32, and so
+    does its sum with the pull. A clipped force is a Python float, which makes the sum float64.
     """
     (positions, velocities), power, gravity = states, 0.0015, 0.0025
     pull = gravity * _cos((3 * positions).astype(np.float64))
@@ -135,7 +135,7 @@ def _step_continuous(car: MountainCar, states: np.ndarray, actions: np.ndarray) 
     velocities = np.where((positions == low) & (velocities < 0), dtype.type(0), velocities)
     fast = velocities >= dtype.type(car.goal_velocity)
     if car.goal_velocity != 0:
-        # A speed that was limited is a Python float from there on, and compared as a double.
+        # A clipped velocity is a Python float, which is compared as float64.
         limited = np.clip(velocities.astype(np.float64), -MAX_SPEED, MAX_SPEED)
         fast = np.where(pushed != velocities, limited >= car.goal_velocity, fast)
     terminated = (positions >= dtype.type(car.goal_position)) & fast

@@ -1,6 +1,6 @@
-"""NumPy's SeedSequence and PCG64 for many episodes at a time, bit for bit, as uint64 arrays.
+"""NumPy's SeedSequence and PCG64 for many episodes at once, bit for bit, on uint64 arrays.
 
-`np.random.default_rng(seed)` takes about 30 µs an episode; here a thousand take as long. Sources:
+`np.random.default_rng(seed)` takes about 30 µs. Here a thousand generators take as long. Sources:
 numpy/random/bit_generator.pyx (SeedSequence, after M. E. O'Neill's seed_seq_fe) and
 numpy/random/src/pcg64 (PCG XSL RR 128/64).
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-# SeedSequence's hash constants, all uint32.
+# Hash constants of SeedSequence, all uint32.
 _INIT_A, _MULT_A = 0x43B0D7E5, 0x931E8875
 _INIT_B, _MULT_B = 0x8B51F9DD, 0x58F38DED
 _MIX_L, _MIX_R = np.uint32(0xCA01F9DD), np.uint32(0x4973F715)
@@ -18,22 +18,28 @@ _SHIFT = np.uint32(16)
 _POOL = 4
 _WORD = 0xFFFFFFFF
 
-# PCG64's 128-bit multiplier, as high and low halves.
+# The 128-bit multiplier of PCG64, as high and low halves.
 _PCG_HIGH, _PCG_LOW = np.uint64(0x2360ED051FC65DA4), np.uint64(0x4385DF649FCCF645)
 _U64 = np.uint64
 
-SEED_BITS = 53  # a seed is exact in a CSV reader's or JavaScript's double
+SEED_BITS = 53  # seeds fit float64, so CSV readers and JavaScript keep them exact
 _ACTION_STREAM = 1
 
 
 def episode_seeds(root_seed: int, reaches: np.ndarray, attempt: int) -> np.ndarray:
-    """Return the seeds of attempt number `attempt` of each reach.
+    """Return the seeds of one attempt at each reach.
 
-    reaches: (n,) integers below 2**32. Returns (n,) int64 in [0, 2**53): the top 53 bits
-    of `SeedSequence(root_seed, spawn_key=(reach, attempt)).generate_state(1, np.uint64)`.
+    Args:
+        root_seed: the seed of the run, an integer in [0, 2**64).
+        reaches: (n,) integers below 2**32.
+        attempt: the number of the attempt, from 0.
+
+    Returns:
+        (n,) int64 in [0, 2**53): the top 53 bits of
+        `SeedSequence(root_seed, spawn_key=(reach, attempt)).generate_state(1, np.uint64)`.
     """
     count = len(reaches)
-    words = [root_seed & _WORD, root_seed >> 32, 0, 0]  # a spawn key pads the entropy to the pool
+    words = [root_seed & _WORD, root_seed >> 32, 0, 0]  # padded, as before any spawn key
     entropy = [np.full(count, word, np.uint32) for word in words]
     entropy += [np.asarray(reaches, np.uint32), np.full(count, attempt, np.uint32)]
     state = _generate_state(_pool(entropy), 1)
@@ -41,9 +47,9 @@ def episode_seeds(root_seed: int, reaches: np.ndarray, attempt: int) -> np.ndarr
 
 
 class Pcg64(NamedTuple):
-    """The states of many PCG64 generators: 128-bit state and increment in halves.
+    """Many PCG64 generators: their 128-bit states and increments, in (n,) uint64 halves.
 
-    Every field is (n,) uint64. Drawing returns a new object; nothing is changed in place.
+    The object is immutable, so drawing returns a new one.
     """
 
     state_high: np.ndarray
@@ -52,7 +58,7 @@ class Pcg64(NamedTuple):
     inc_low: np.ndarray
 
     def random(self) -> tuple["Pcg64", np.ndarray]:
-        """Return the advanced generators and one double in [0, 1) each, as `rng.random()`."""
+        """Return the advanced generators and one float in [0, 1) from each, like `rng.random()`."""
         high, low = _advance(self.state_high, self.state_low, self.inc_high, self.inc_low)
         rotation = high >> _U64(58)
         folded = high ^ low
@@ -61,12 +67,12 @@ class Pcg64(NamedTuple):
         return Pcg64(high, low, self.inc_high, self.inc_low), doubles
 
     def take(self, mask: np.ndarray) -> "Pcg64":
-        """Return the chosen generators (a boolean mask or indices)."""
+        """Return the generators that a boolean mask or indices select."""
         return Pcg64(*(part[mask] for part in self))
 
 
 def reset_generators(seeds: np.ndarray) -> Pcg64:
-    """Return what `np.random.default_rng(seed)`, and so `env.reset(seed=seed)`, starts from."""
+    """Return `np.random.default_rng(seed)` for each seed, which `env.reset(seed=seed)` uses."""
     return _generators(_seed_words(seeds))
 
 
@@ -88,10 +94,10 @@ def _numpys_uniform(seeds: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.
 
 
 def action_generators(seeds: np.ndarray) -> Pcg64:
-    """Return each episode's own generator of random actions.
+    """Return the generator of random actions for each episode.
 
-    It is `np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))`:
-    a stream apart from the environment's, which Gymnasium seeds with the bare seed.
+    It is `np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))`,
+    which is independent of the environment's generator.
     """
     zero = np.zeros(len(seeds), np.uint32)
     stream = np.full(len(seeds), _ACTION_STREAM, np.uint32)
@@ -107,7 +113,7 @@ def _generators(entropy: list[np.ndarray]) -> Pcg64:
     state_high, state_low, stream_high, stream_low = _generate_state(_pool(entropy), 4)
     inc_high = (stream_high << _U64(1)) | (stream_low >> _U64(63))
     inc_low = (stream_low << _U64(1)) | _U64(1)
-    # pcg_setseq_128_srandom_r: a step from zero gives the increment, the seed is added, a step.
+    # pcg_setseq_128_srandom_r: a step from zero gives the increment; add the seed; step again.
     low = inc_low + state_low
     high = inc_high + state_high + (low < inc_low)
     high, low = _advance(high, low, inc_high, inc_low)
@@ -115,7 +121,7 @@ def _generators(entropy: list[np.ndarray]) -> Pcg64:
 
 
 def _hasher(constant: int, multiplier: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Return SeedSequence's hash of uint32, whose constant changes with each call."""
+    """Return SeedSequence's uint32 hash function, whose constant changes with each call."""
 
     def hashed(value: np.ndarray) -> np.ndarray:
         nonlocal constant
@@ -128,7 +134,7 @@ def _hasher(constant: int, multiplier: int) -> Callable[[np.ndarray], np.ndarray
 
 
 def _pool(entropy: list[np.ndarray]) -> list[np.ndarray]:
-    """SeedSequence.mix_entropy: hash words of (n,) uint32 into a pool of four."""
+    """Hash words of (n,) uint32 into a pool of four, like SeedSequence.mix_entropy."""
     hashed = _hasher(_INIT_A, _MULT_A)
     zero = np.zeros_like(entropy[0])
     padded = entropy + [zero] * (_POOL - len(entropy))
@@ -149,7 +155,7 @@ def _mix(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _generate_state(pool: list[np.ndarray], count: int) -> list[np.ndarray]:
-    """SeedSequence.generate_state(count, np.uint64): `count` arrays of (n,) uint64."""
+    """Return `count` arrays of (n,) uint64, like SeedSequence.generate_state."""
     hashed = _hasher(_INIT_B, _MULT_B)
     words = [hashed(pool[i % _POOL]).astype(np.uint64) for i in range(2 * count)]
     return [low | (high << _U64(32)) for low, high in zip(words[::2], words[1::2], strict=True)]
@@ -173,7 +179,7 @@ def _high_product(a: np.ndarray, b: np.uint64) -> np.ndarray:
     return a_high * b_high + (middle >> half) + (other >> half)
 
 
-# NumPy's own `uniform` is one C expression, which some compilers fuse (arm64): then it is called.
+# Some compilers fuse the multiplication and addition of NumPy's `uniform`. Call NumPy there.
 _SAMPLE = np.arange(64), np.array([-0.6, -0.1]), np.array([-0.4, 0.1])
 if not np.array_equal(uniform(*_SAMPLE), _numpys_uniform(*_SAMPLE)):
-    uniform = _numpys_uniform  # pragma: no cover - not on x86-64
+    uniform = _numpys_uniform  # pragma: no cover - on arm64

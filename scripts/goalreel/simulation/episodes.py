@@ -40,7 +40,7 @@ class EpisodeRecorder(Protocol):
     """Records the frames of episodes while they are played, one batch at a time."""
 
     def on_batch_start(self, indices: np.ndarray, seeds: np.ndarray) -> bool:
-        """Return whether to record a batch; indices: (num_envs,) its episodes."""
+        """Return whether to record a batch of episodes, given their indices (num_envs,)."""
 
     def on_step(self, indices: np.ndarray, batch: SubEnvs) -> None:
         """Record the next frame of each running episode."""
@@ -72,8 +72,8 @@ def simulate_episodes(
         environment: the result of `make_environment`.
         policy: the result of `make_policy`.
         step_limits: (episodes,) the steps after which to stop episodes that the environment has
-            not ended; None to play all to their end.
-        recorder: records the frames; None to record none.
+            not ended, or None to play all to their end.
+        recorder: records the frames, or None to record none.
         watch: called after the resets and after each step with the indices of the running
             episodes, the number of steps, and their observations.
 

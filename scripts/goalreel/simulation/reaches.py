@@ -51,8 +51,8 @@ def simulate_reaches(
         spec: the spec to store with the trajectories.
         success: "terminated", "truncated", or the least return that counts as reaching the goal;
             None if every episode counts.
-        recorder: records the frames; None to record none.
-        seeds: the seed of each episode if every episode counts; None to derive them.
+        recorder: records the frames, or None to record none.
+        seeds: the seed of each episode if every episode counts, or None to derive them.
 
     Raises:
         GoalreelError: a reach has not reached the goal after `max_attempts` attempts.
@@ -111,7 +111,7 @@ def _fix(environment, success: str | float | None) -> str:
 
 
 def has_reached(success: str | float | None, terminated, truncated, returned) -> np.ndarray:
-    """Return whether episodes reached the goal; the arguments are (episodes,) arrays or scalars."""
+    """Return whether episodes reached the goal, for arguments that are arrays or scalars."""
     if success is None:
         return np.ones(np.shape(terminated), bool)
     if isinstance(success, str):

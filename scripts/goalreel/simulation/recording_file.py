@@ -6,8 +6,8 @@ step:
     episode           a number; the rows of an episode are consecutive and in the order of its
                       steps. Reach i is the file's i-th episode, counted from 0
     seed              the episode's seed, as passed to `env.reset(seed=...)`
-    action            the action; action_0, action_1, ... if it has several numbers (an .npz may
-                      have one array `action` of shape (rows, numbers) instead)
+    action            the action, or action_0, action_1, ... if it has several numbers (an .npz
+                      may have one array `action` of shape (rows, numbers) instead)
     env               optional: the environment's id. Only the first row is read, and goalreel
                       rejects the file for any other environment. An .npz may have a single string
 
@@ -57,7 +57,7 @@ class RecordedEpisode(NamedTuple):
 
 @dataclass(frozen=True)
 class Recording:
-    """All episodes of a recording; those of episode i are rows[offsets[i] : offsets[i + 1]]."""
+    """All episodes of a recording. Episode i has rows[offsets[i] : offsets[i + 1]]."""
 
     offsets: np.ndarray  # (episodes + 1,) int64
     seeds: np.ndarray  # (episodes,) int64 or uint64, UNKNOWN_SEED if the file has none
@@ -79,7 +79,10 @@ def read_recording(path: str) -> Recording:
 
 
 def _recording(names: list[str], columns: dict[str, np.ndarray]) -> Recording:
-    """Return the recording that columns form; names: all names in the file. Raises ValueError."""
+    """Return the recording that columns form. Raises ValueError if they form none.
+
+    names: all names of the file, for messages.
+    """
     actions = [name for name in columns if name == "action" or name.startswith("action_")]
     states = [name for name in _STATE if name in columns]
     if "episode" not in columns or bool(actions) == bool(states) or len(states) == 1:

@@ -1,12 +1,12 @@
 """Read and write trajectory files, each of which holds the episodes of one shard.
 
-A trajectory file is a compressed .npz without objects; read it with `np.load(path)`:
+A trajectory file is a compressed .npz without objects, which `np.load(path)` reads:
 
     kind, version     "trajectories" and the version of this layout
     spec              JSON: how the file was made
     probe             hash of fixed samples that this machine computed (mountain_car.probe)
-    digest            hash of the filmed seeds, offsets, states, actions and rewards; the frames and
-                      segments made from them store it too, which shows that they belong together
+    digest            hash of the filmed seeds, offsets, states, actions and rewards. The frames and
+                      segments made from them store the same digest
     offsets           (episodes + 1,) int64: the states of episode e are offsets[e]:offsets[e + 1]
     states            (states, width) float64, from each episode's reset on: position and velocity
                       for the Mountain Cars, `env.unwrapped.state` for CartPole, Acrobot and
@@ -92,7 +92,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Trajectories:
-    """The content of a trajectory file; the module docstring lists shapes and dtypes."""
+    """The content of a trajectory file. The module docstring lists shapes and dtypes."""
 
     offsets: np.ndarray
     states: np.ndarray

@@ -43,7 +43,7 @@ def card(spec, frames: Shards, trajectories: Shards, readme, replay, results, su
     written = write_video(replay, images, spec)
     returns = np.concatenate([summary.attempts.return_ for summary in filmed.summaries])
     metrics = evaluation(returns, config["env"], is_deterministic(policy))
-    of_file = Path(policy["file"]).stem if policy["name"] == "file" else policy["name"]
+    of_file = Path(policy["file"]).stem if policy["name"] == "python" else policy["name"]
     player, library = policy.get("algorithm") or of_file, LIBRARIES.get(policy["name"])
     shown = [episode.caption(template) for episode in chosen]
     made = {key: config[key] for key in ("env", *_OPTIONS) if config.get(key)}

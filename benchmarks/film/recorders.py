@@ -239,7 +239,7 @@ def goalreel_film(folder: Path) -> None:
     """Film by goalreel's workflow on two cores, with an empty user's cache."""
     text = "def act(obs):\n    return (obs @ [0.1, 0.3, 3.0, 1.0] > 0).astype(int)\n"
     (folder / "balance.py").write_text(text, encoding="utf-8")
-    config = [f"env={CART}", f"episodes={EPISODES}", "policy={name: file, file: balance.py}"]
+    config = [f"env={CART}", f"episodes={EPISODES}", "policy={name: python, file: balance.py}"]
     run_workflow(folder, 2, [*config, "overlay={title_card: 0}", "shard_size=5"], folder / "cache")
     shutil.rmtree(folder / "results" / "segments")
 

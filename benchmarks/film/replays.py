@@ -37,7 +37,7 @@ class Film:
         path = folder / "balance.py"
         text = "import numpy as np\n\n\ndef act(obs):\n"
         path.write_text(f"{text}    return ({self.rule}).astype(np.int64)\n", encoding="utf-8")
-        return {"name": "file", "file": str(path), "function": "act"}
+        return {"name": "python", "file": str(path), "function": "act"}
 
 
 BALANCE = "obs[..., 2] + 0.5 * obs[..., 3] > 0"

@@ -16,6 +16,7 @@ _MOST_SHOWN = 40  # characters of a value that a message repeats
 FORMER_NAMES = {
     "max_steps": "max_episode_steps",
     "max_attempts": "max_attempts_per_reach",
+    "file": "python",
     "show": "show_failures",
     "learning": "training_progress",
     "training": "compare_training",

@@ -86,7 +86,7 @@ def test_jobs_without_a_shared_disk_make_a_local_runs_bytes(stored, filmed, pods
 def test_preflight_names_file_that_remote_jobs_would_lack(stored, pods):
     policy = "def act(observations):\n    return (observations[:, 1] > 0) * 2\n"
     (stored.folder / "mine.py").write_text(policy)  # not tracked by git
-    config = BASE | {"policy": "{name: file, file: mine.py}"}
+    config = BASE | {"policy": "{name: python, file: mine.py}"}
     output = stored.fail("--forceall", *in_pods(pods), profile="kubernetes", config=config)
     assert f"git knows of in {stored.folder}, and would lack mine.py; " in output
     assert "Traceback" not in output and "Submitted job" not in output

@@ -90,7 +90,7 @@ def act(observations):
 
 def test_a_job_that_runs_out_of_memory_is_tried_again_with_more(project, cluster):
     (project.folder / "greedy.py").write_text(GREEDY)
-    config = FEW | {"policy": "{name: file, file: greedy.py}"}
+    config = FEW | {"policy": "{name: python, file: greedy.py}"}
     before = cluster.jobs()
     run(project, cluster, *SLURM, TRAJECTORIES, config=config)
     first, second = (cluster.facts(job) for job in cluster.jobs(but=before))

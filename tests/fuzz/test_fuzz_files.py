@@ -64,7 +64,7 @@ _READERS = {
     "recording.npz": _recording,
     "recording.csv": _recording,
     "states.csv": _recording,
-    "policy.py": lambda path: policy_files({"name": "file", "file": str(path)}),
+    "policy.py": lambda path: policy_files({"name": "python", "file": str(path)}),
     "episodes.csv": lambda path: read_table(path, columns("reach")),
     "attempts.csv": partial(reach_rate, policy={"name": "pump"}),
     "tables.json": read_spec,

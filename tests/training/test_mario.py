@@ -100,7 +100,7 @@ def test_a_film_shows_the_packages_own_screens(tmp_path):
         "seed": 2025,
         "film.show_failures": False,
     }
-    policy = {"name": "file", "file": str(tmp_path / "right.py"), "function": "act"}
+    policy = {"name": "python", "file": str(tmp_path / "right.py"), "function": "act"}
     lengths = []
     for name, player in ("right", policy), ("random", {"name": "random"}):
         values = config | {"policy": player, "success": None}

@@ -83,7 +83,7 @@ def test_card_policy_is_deterministic_only_if_known():
     assert not is_deterministic({"name": "random", "epsilon": 0.0})
     assert is_deterministic({"name": "pump", "epsilon": 0.0})
     assert is_deterministic({"name": "sb3", "deterministic": True})
-    for name in ("file", "minari"):
+    for name in ("python", "minari"):
         assert is_deterministic({"name": name}) is None
 
 

@@ -20,7 +20,7 @@ def test_harsh_values_go_through_a_whole_run_as_they_are(project):
         "def act(seen):\n    return (seen[:, 1] >= 0) * 2\n"
     )
     config = {
-        **{"results": HARSH, "reaches": 2, "policy": {"name": "file", "file": f"{HARSH}.py"}},
+        **{"results": HARSH, "reaches": 2, "policy": {"name": "python", "file": f"{HARSH}.py"}},
         **{"overlay": {"caption": CAPTION}, "encode": {"encoder": "x264", "preset": "ultrafast"}},
         **{"clips": {"name_prefix": PREFIX, "episode_trigger": [0]}},
     }

@@ -62,7 +62,7 @@ def test_a_users_file_that_changes_during_a_run_is_noticed(tmp_path, changed):
         "config": {"env": "my_env:Catch-v0", "seed": 1, "film.show_failures": True},
         "shard": {"first": 0, "count": 1},
     }
-    spec["config"] |= {"success": 0, "policy": {"name": "file", "file": "mine.py"}}
+    spec["config"] |= {"success": 0, "policy": {"name": "python", "file": "mine.py"}}
     spec["config"]["policy"]["function"] = "act"
     command = [sys.executable, REPOSITORY / "scripts" / "simulate.py"]
     command += ["--trajectories", "t.npz", "--spec"]

@@ -29,7 +29,7 @@ def policy(tmp_path):
     def make(text, function="act", **options):
         path = tmp_path / "mine.py"
         path.write_text("import numpy as np\n" + textwrap.dedent(text))
-        given = {"name": "file", "file": str(path), "function": function}
+        given = {"name": "python", "file": str(path), "function": function}
         return make_policy(given | options)
 
     return make
@@ -231,7 +231,7 @@ def test_what_a_policys_file_imports_and_reads_is_watched_too(tmp_path):
     (tmp_path / "helper.py").write_text("from deeper import x\n")
     for name in ("deeper.py", "unused.py", "weights.pt"):
         (tmp_path / name).write_text("x = 1\n")
-    policy = {"name": "file", "file": str(tmp_path / "mine.py")}
+    policy = {"name": "python", "file": str(tmp_path / "mine.py")}
     policy |= {"files": [str(tmp_path / "weights.pt")]}
     before = policy_files(policy)
     watched = {"mine.py", "helper.py", "deeper.py", "weights.pt"}

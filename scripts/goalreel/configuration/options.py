@@ -55,7 +55,7 @@ class PolicyOptions(Section):
     """`null` is `pump` for the Mountain Cars and `random` for other environments, or what plays
     `file`: a Python file or a model's .zip. `pump` pushes in the direction of the velocity and, at
     its defaults, always reaches the goal. `near_optimal` follows a rule of three curves
-    (MountainCar-v0 only). `random` draws its actions. `file` calls your own function. `recorded`
+    (MountainCar-v0 only). `random` draws its actions. `python` calls your own function. `recorded`
     films all episodes of a file as they are. `minari` films a data set of Minari, and compares
     every observation and reward. `sb3` is a saved Stable-Baselines3 model. `dqn` is what the
     section `dqn` trains (MountainCar-v0 only). `pixels` is what the section `pixels` trains, or a
@@ -66,7 +66,7 @@ class PolicyOptions(Section):
     force: number(gt=0, le=1) = 1.0
     """The force of `pump`'s push (MountainCarContinuous-v0 only)."""
     file: text("a path") | None = None
-    """The policy's file, relative to the folder in which snakemake is started: for `file` a Python
+    """The file, relative to the folder in which snakemake is started: for `python` a Python
     file, for `recorded` an .npz or CSV file, for `sb3` a model's .zip or a folder of RL Zoo, for
     `pixels` a kept `pixels/policy.npz` (`null` is the run's own, which is trained where it is
     missing). If its content changes, the shards are made again."""
@@ -82,10 +82,10 @@ class PolicyOptions(Section):
     """The function in `file` that takes a batch of observations and returns actions, or
     `make_policy`, which makes the policy of each episode."""
     files: listed(text("a path")) = []
-    """Further files that the policy of `file` reads, such as weights. If their content changes, the
+    """Further files that the policy `python` reads, such as weights. If their content changes, the
     shards are made again."""
     batch: Boolean = True
-    """Whether the function of `file` gets the observations of all environments at once. `false`
+    """Whether the function of `python` gets the observations of all environments at once. `false`
     calls it with one row at a time, for networks that round differently in a batch."""
     algorithm: Literal[tuple(ALGORITHMS)] | None = None
     """The algorithm that trained the model of `sb3`. `null` reads it from the model's file. Those

@@ -118,7 +118,7 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
     trained = config.get("file") or trained if name == "pixels" else trained
     if name in LEARNERS and trained is None:
         raise GoalreelError(f"the policy {name} must be trained first; name its file with --policy")
-    if name == "file":
+    if name == "python":
         from goalreel.policies.user_function import load_policy
 
         return load_policy(config["file"], config["function"], config.get("batch", True))

@@ -26,7 +26,7 @@ def policy_files(policy: Mapping) -> dict[str, str]:
     digests = {}
     for key, path in named.items():
         try:
-            python = key == "file" and policy["name"] == "file"
+            python = key == "file" and policy["name"] == "python"
             paths = _with_imports(Path(path)) if python else [Path(path)]
             digests |= {str(p): sha256_of(p) for p in paths}
         except (OSError, ValueError) as error:

@@ -40,7 +40,7 @@ def evaluation(returns: Sequence[float], env: str, deterministic: bool | None) -
 
 def is_deterministic(policy: Mapping) -> bool | None:
     """Return whether a policy plays without chance; None of a user's function or a recording."""
-    if policy["name"] in ("file", *RECORDED):
+    if policy["name"] in ("python", *RECORDED):
         return None
     return policy["name"] != "random" and policy.get("deterministic", not policy.get("epsilon"))
 

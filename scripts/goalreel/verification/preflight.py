@@ -37,7 +37,7 @@ _SYSTEM |= {"/dev", "/etc", "/proc", "/sys", "/usr", str(Path(__file__).parents[
 
 def is_known_to_play(config: Mapping) -> bool:
     """Return whether goalreel computes the environment, and a policy of its own plays."""
-    own = config["policy"]["name"] not in (*RECORDED, "file", "sb3")
+    own = config["policy"]["name"] not in (*RECORDED, "python", "sb3")
     computed = describe(config["env"]).computed or config["env"] in CLASSIC_CONTROL
     return own and computed and not config["env_wrappers"]
 
@@ -109,7 +109,7 @@ def main() -> None:
     sys.addaudithook(lambda event, args: event == "open" and opened.add(args))
     try:
         seconds = _play(config, answer_path.parent)
-        files = _own(opened, config) if config["policy"]["name"] == "file" else {}
+        files = _own(opened, config) if config["policy"]["name"] == "python" else {}
         answer = {"files": files, "episode_s": seconds}
         answer["render_fps"] = environment_fps(config["env"], config["env_kwargs"])
     except GoalreelError as error:

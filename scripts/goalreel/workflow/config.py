@@ -43,7 +43,7 @@ from goalreel.workflow.policy_errors import (
 )
 from goalreel.workflow.run import CHOICES, Run
 
-_POLICY_FILES = {".py": "file", ".zip": "sb3"}  # the policy that plays such a file
+_POLICY_FILES = {".py": "python", ".zip": "sb3"}  # the policy that plays such a file
 _MAX_FPS = 240  # as in the schema
 _CONSOLE_FPS = 60
 _MAX_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes

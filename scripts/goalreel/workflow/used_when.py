@@ -25,7 +25,7 @@ _PIXELS, _RECORDED = _plays("pixels"), _plays("minari", "recorded")
 USED_WHEN: dict[str, Callable[[Run], bool]] = {
     "goalreel.policies.network": _plays("dqn"),
     "goalreel.policies.network_file": _plays("dqn", "pixels"),
-    "goalreel.policies.user_function": _plays("file"),
+    "goalreel.policies.user_function": _plays("python"),
     "goalreel.policies.stable_baselines3": _plays("sb3"),
     "goalreel.policies.pixel_policy": _PIXELS,
     "goalreel.policies.pixel_network": _PIXELS,
@@ -38,7 +38,7 @@ USED_WHEN: dict[str, Callable[[Run], bool]] = {
     "goalreel.rendering.warped": lambda run: run.env.computed and run.policy == "pixels",
     "goalreel.rendering.frame_recorder": _plays_gymnasium,
     # A user's function is told Gymnasium's spaces.
-    "goalreel.environments.gymnasium_env": lambda r: not r.env.computed or r.policy == "file",
+    "goalreel.environments.gymnasium_env": lambda r: not r.env.computed or r.policy == "python",
     "goalreel.environments.classic_control": _steps_classic_control,
     "goalreel.rendering.classic_control_scene": _steps_classic_control,
     "goalreel.encoding.assembling.block_samples": lambda run: (

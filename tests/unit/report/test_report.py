@@ -376,7 +376,7 @@ HOSTILE += """<img src=x onerror="document.title = 'run'">"""
 
 @pytest.mark.slow
 def test_page_runs_no_script_from_names_or_texts(driver, filmed, plots, tmp_path):
-    config = {"env": HOSTILE, "policy": {"name": "file", "file": HOSTILE}}
+    config = {"env": HOSTILE, "policy": {"name": "python", "file": HOSTILE}}
     folder = written(tmp_path / "report", filmed.folder / "results", plots, **config)
     driver.get_log("browser")
     driver.get((folder / "index.html").as_uri())

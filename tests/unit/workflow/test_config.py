@@ -158,8 +158,8 @@ FAULTS = [
         {"env": CONTINUOUS, "policy": {"force": 0}},
         "policy.force: '0.0' is not allowed. Use a number above 0",
     ),
-    ({"policy": {"name": "file"}}, "policy.file: null; 'file' needs the path of its file"),
-    ({"policy": {"name": "file", "file": "x.py"}}, "policy.file: 'x.py' cannot be read (No such"),
+    ({"policy": {"name": "python"}}, "policy.file: null; 'python' needs the path of its file"),
+    ({"policy": {"name": "python", "file": "x.py"}}, "policy.file: 'x.py' cannot be read (No such"),
     (
         {"policy": {"checkpoint": -1}},
         "policy.checkpoint: '-1' is not allowed. Use best, last or",
@@ -243,6 +243,7 @@ FORMER = [
     ({"max_steps": 5}, "max_episode_steps"),
     ({"max_attempts": 5}, "max_attempts_per_reach"),
     ({"film": {"show": "attempts"}}, "show_failures"),
+    ({"policy": "file"}, "python"),
 ]
 
 
@@ -313,11 +314,11 @@ def test_a_policys_file_is_watched_by_its_content(tmp_path):
 
     def spec(text, env="CartPole-v1"):
         path.write_text(text)
-        config = load(env=env, policy={"name": "file", "file": str(path)})
+        config = load(env=env, policy={"name": "python", "file": str(path)})
         return Plan(config, REPOSITORY / "scripts").spec("simulate", of_shard(0))
 
     assert spec("a = 1") == spec("a = 1") != spec("a = 2")
-    named = {"name": "file", "file": str(path), "files": [str(tmp_path / "weights")]}
+    named = {"name": "python", "file": str(path), "files": [str(tmp_path / "weights")]}
     specs = []
     for weights in ("one", "one", "two"):
         (tmp_path / "weights").write_text(weights)
@@ -389,7 +390,7 @@ def test_run_without_options_gets_policy_and_folder_of_its_env(tmp_path, monkeyp
         assert (config["policy"]["name"], config["results"]) == (name, folder)
     config = load(env="CartPole-v1", policy="my agent.py")
     assert config["policy"] | {"files": []} == {
-        **{"name": "file", "file": "my agent.py", "function": "act", "files": [], "batch": True}
+        **{"name": "python", "file": "my agent.py", "function": "act", "files": [], "batch": True}
     }
     assert config["results"] == "results/CartPole-v1-my-agent"
     assert load(results="elsewhere")["results"] == "elsewhere"

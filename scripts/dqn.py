@@ -27,7 +27,7 @@ def dqn(spec, policy, table, metrics):
     from goalreel.training.dqn.training import COLUMNS, train
 
     variant, seed = spec.config["variant"], spec.config["train.seed"]
-    settings = replace(VARIANTS[variant], decisions=spec.config["dqn.decisions"])
+    settings = replace(VARIANTS[variant], total_timesteps=spec.config["dqn.total_timesteps"])
     trained = train(settings, variant, seed)
     write_text(table, csv_of(COLUMNS, trained.episodes))
     evaluated = (trained.metrics.checkpoints, trained.metrics.means, trained.weights)

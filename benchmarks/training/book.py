@@ -92,7 +92,7 @@ def measure(name: str) -> Measured:
     """Measure a row in this process."""
     stopwatch = Stopwatch(START + WARM, MEASURED)
     if name == OURS:
-        goalreel(stopwatch, learning_starts=START, exploration=0)
+        goalreel(stopwatch, learning_starts=START, exploration_fraction=0)
     else:
         train(replace(BOOK[name][1], start=START, exploration=0), stopwatch.going)
     return stopwatch.measured()

@@ -75,9 +75,9 @@ def note(runs: list[dict]) -> str:
     config = runs[0]["config"]["pixels"]
     games = len(runs[0]["metrics"]["evaluations"][0]["returns"])
     return (
-        f"{config['game']}, {config['decisions']:,} decisions of "
+        f"{config['game']}, {config['total_timesteps']:,} decisions of "
         f"{config['frame_skip']} frames. Returns are means of {games} greedy games from seeds that "
-        f"are the same each time, every {config['evaluate_every']:,} decisions, during the "
+        f"are the same each time, every {config['eval_freq']:,} decisions, during the "
         "training; their time is included."
     )
 

@@ -101,10 +101,11 @@ def settings_of(network: str, batch: int, **others):
 
 def ours(network: str, batch: int, stopwatch: Stopwatch, half: bool) -> None:
     """Train as rule `pixels` does, by the rules of this comparison."""
-    same = {"network": network, "batch": batch, "replay_ratio": RATIO}
-    same |= {"buffer": BUFFER, "learning_starts": START, "exploration": 0, "final_epsilon": EPSILON}
-    dqn = {"double": False, "dueling": False, "n_step": 1, "gradient_clip": 0}
-    goalreel(stopwatch, half, **same, **dqn, collectors=1, environments=ENVS)
+    same = {"network": network, "batch_size": batch, "train_freq": batch // RATIO}
+    same |= {"gradient_steps": 1, "buffer_size": BUFFER, "learning_starts": START}
+    same |= {"exploration_fraction": 0, "exploration_final_eps": EPSILON}
+    dqn = {"double": False, "dueling": False, "n_step": 1, "max_grad_norm": 0}
+    goalreel(stopwatch, half, **same, **dqn, collectors=1, n_envs=ENVS)
 
 
 CONTENDERS: dict[str, Callable] = {

@@ -161,7 +161,8 @@ def goalreel(stopwatch: Stopwatch, half: bool = True, **options) -> None:
     section = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))["pixels"]
     # One evaluation, at the end, of a single game.
     decisions = stopwatch.first + stopwatch.count + 256
-    section |= {"evaluate_every": decisions, "checkpoints": [], "games": 1, "decisions": decisions}
+    section |= {"eval_freq": decisions, "n_eval_episodes": 1, "total_timesteps": decisions}
+    section["checkpoints"] = []
     settings = PipelineSettings(**with_defaults(section | {"game": "ALE/Pong-v5"} | options))
     torch.set_num_threads(max(1, available_cores() - settings.collectors))
     with tempfile.TemporaryDirectory() as folder:

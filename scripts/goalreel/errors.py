@@ -20,6 +20,18 @@ FORMER_NAMES = {
     "show": "show_failures",
     "learning": "training_progress",
     "training": "compare_training",
+    "decisions": "total_timesteps",
+    "environments": "n_envs",
+    "buffer": "buffer_size",
+    "exploration": "exploration_fraction",
+    "final_epsilon": "exploration_final_eps",
+    "replay_ratio": "train_freq",
+    "batch": "batch_size",
+    "discount": "gamma",
+    "gradient_clip": "max_grad_norm",
+    "target_every": "target_update_interval",
+    "evaluate_every": "eval_freq",
+    "games": "n_eval_episodes",
 }
 
 

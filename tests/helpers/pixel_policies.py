@@ -60,6 +60,6 @@ def random_perceptron(seed: int, hidden: tuple[int, ...] = (8, 8)) -> dict[str, 
 def settings(**changes) -> PipelineSettings:
     """Return settings for tests: small batches, float32, on the CPU."""
     section = {**dict.fromkeys(PRESETS[CAR]), "game": "MountainCar-v0"}
-    plain = {"batch": 8, "autocast": False, "device": "cpu", "dueling": False, "gradient_clip": 0}
-    plain |= {"python": None, "seed": 1, "learning_rate": 1e-4}
+    plain = {"batch_size": 8, "autocast": False, "device": "cpu", "dueling": False}
+    plain |= {"python": None, "seed": 1, "learning_rate": 1e-4, "max_grad_norm": 0}
     return PipelineSettings(**(with_defaults(section) | plain | changes))

@@ -49,7 +49,7 @@ def started(
     **others,
 ):
     """Return the collectors of a few cars, to be closed."""
-    chosen = settings(python=python, **{"collectors": 1, "environments": NUM_ENVS} | others)
+    chosen = settings(python=python, **{"collectors": 1, "n_envs": NUM_ENVS} | others)
     return closing(Collectors(chosen, game, 0, weights(actions), epsilon))
 
 

@@ -23,12 +23,12 @@ from goalreel.training.dqn.settings import VARIANTS, Settings  # noqa: E402
 from goalreel.training.dqn.training import evaluate, train  # noqa: E402
 from goalreel.training.games.car_envs import Step  # noqa: E402
 
-SHORT = Settings(decisions=120, hidden=(16, 16), start=40)
+SHORT = Settings(total_timesteps=120, hidden=(16, 16), learning_starts=40)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_same_seed_gives_the_same_weights(variant):
-    settings = replace(VARIANTS[variant], decisions=120, hidden=(16, 16), start=40)
+    settings = replace(VARIANTS[variant], total_timesteps=120, hidden=(16, 16), learning_starts=40)
     one, again, other = (train(settings, variant, seed) for seed in (1, 1, 2))
     assert len(one.weights) == 1 and one.metrics.decisions >= 120
     for name, weights in one.weights[0].items():
@@ -41,7 +41,7 @@ def test_the_same_seed_gives_the_same_weights(variant):
     [
         ({}, {"no_grad": False}),  # which saves time alone: the targets are detached either way
         pytest.param({}, {"wrapped": False}, marks=pytest.mark.slow),
-        pytest.param({"num_envs": 3}, {"wrapped": False}, marks=pytest.mark.slow),
+        pytest.param({"n_envs": 3}, {"wrapped": False}, marks=pytest.mark.slow),
     ],
 )
 def test_what_only_saves_time_changes_no_weight(changes, same):
@@ -60,11 +60,11 @@ def test_each_decision_is_learned_from_as_often(variant, monkeypatch):
         return 0.0
 
     monkeypatch.setattr(training.Learner, "learn", learn)
-    settings = replace(VARIANTS[variant], decisions=480, hidden=(16, 16), start=240)
+    settings = replace(VARIANTS[variant], total_timesteps=480, hidden=(16, 16), learning_starts=240)
     metrics = train(settings, variant, 1).metrics
     # An environment or two more or less at the start, and those of a step that all take together.
-    assert metrics.decisions in range(480, 480 + settings.num_envs)
-    assert set(sizes) == {32 * settings.learn_every}
+    assert metrics.decisions in range(480, 480 + settings.n_envs)
+    assert set(sizes) == {32 * settings.train_freq}
     assert abs(sum(sizes) - 240 * 32) <= 2 * 16 * 32
 
 

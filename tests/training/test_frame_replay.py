@@ -128,7 +128,7 @@ def test_returns_over_n_steps_end_with_their_episode_or_a_gap(n_step):
     """They sum what was paid up to the end, a gap, or n steps, and take the value of what follows."""
     drops = set(np.random.default_rng(3).choice(1000, 60, replace=False).tolist())
     rows, truth = recorded(0, 1000, 2, drops)
-    replay = FrameReplay(1, 4000, SHAPE, 2, n_step=n_step, discount=0.9)
+    replay = FrameReplay(1, 4000, SHAPE, 2, n_step=n_step, gamma=0.9)
     replay.append(rows)
     at = {number(frame): place for place, frame in enumerate(rows["frame"])}
     batch, lengths = sampled(replay, 4000), set()

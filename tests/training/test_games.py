@@ -123,7 +123,7 @@ def test_a_collectors_process_plays_the_game(python, values):
     """Half of the actions are the network's, which such an interpreter computes with NumPy."""
     game = dataclasses.asdict(game_settings(**values))
     actions, num_envs = actions_of(python, game), 2
-    with started(python, game, actions, 0.5, environments=num_envs) as collectors:
+    with started(python, game, actions, 0.5, n_envs=num_envs) as collectors:
         (ring,) = collectors.rings
         pieces = []
         for _ in range(4):

@@ -40,10 +40,11 @@ from goalreel.training.pixels.settings import PipelineSettings  # noqa: E402
 from goalreel.training.pixels.trainer import Trainer  # noqa: E402
 
 GIVEN = yaml.safe_load("""
-    {game: MountainCar-v0, frame_skip: 4, collectors: 1, environments: 3, decisions: 1000,
-     buffer: 1000, learning_starts: 100, exploration: 200, python: null,
-     seed: 3, replay_ratio: 0.25, batch: 32, learning_rate: 0.001, n_step: 3,
-     publish_every: 2, target_every: 400, evaluate_every: 500, games: 2, checkpoints: [0, 400]}
+    {game: MountainCar-v0, frame_skip: 4, collectors: 1, n_envs: 3, total_timesteps: 1000,
+     buffer_size: 1000, learning_starts: 100, exploration_fraction: 0.2, python: null,
+     seed: 3, train_freq: 128, gradient_steps: 1, batch_size: 32, learning_rate: 0.001, n_step: 3,
+     publish_every: 2, target_update_interval: 400, eval_freq: 500, n_eval_episodes: 2,
+     checkpoints: [0, 400]}
 """)
 SECTION = with_defaults({**dict.fromkeys(PRESETS[CAR]), **GIVEN})
 SETTINGS = PipelineSettings(**SECTION, autocast=False)
@@ -82,7 +83,7 @@ class LockStep:
 
 
 def new_trainer(decisions: int = 1000) -> Trainer:
-    settings = PipelineSettings(**SECTION | {"decisions": decisions, "autocast": False})
+    settings = PipelineSettings(**SECTION | {"total_timesteps": decisions, "autocast": False})
     trainer = Trainer(settings, PixelLearner(settings, 3, settings.seed))
     trainer._thread = Mock(submit=lambda call: call_when_needed(call))
     return trainer
@@ -110,7 +111,7 @@ def test_resumed_training_yields_uninterrupted_weights(tmp_path):
         if turn in (1, 4):
             stopped.stop_and_resume(tmp_path / "saved.pt")
     one, other = whole.trainer, stopped.trainer
-    assert one.learner.updates == other.learner.updates == int((1260 - 100) * 0.25 / 32)
+    assert one.learner.updates == other.learner.updates == int((1260 - 100) / 128)
     assert one.steps == 1260 and int(one.replay.count.max()) > one.replay.size
     for name, weights in one.learner.weights().items():
         assert np.array_equal(weights, other.learner.weights()[name]), name
@@ -122,7 +123,7 @@ def test_resumed_training_yields_uninterrupted_weights(tmp_path):
         assert all(np.array_equal(array, other.kept[step][name]) for name, array in kept.items())
 
 
-def test_updates_are_due_by_the_replay_ratio():
+def test_updates_are_due_by_the_training_frequency():
     trainer = new_trainer()
     due = {}
     for trainer.steps in (0, 99, 100, 227, 228):
@@ -143,7 +144,7 @@ def test_updates_are_due_by_the_replay_ratio():
 def test_the_best_evaluation_is_kept_and_so_are_the_checkpoints():
     learner = Mock(device="cpu")
     with patch("goalreel.training.pixels.trainer.FrameReplay", return_value=Mock(device="cpu")):
-        trainer = Trainer(PipelineSettings(**SECTION | {"decisions": 2000}), learner)
+        trainer = Trainer(PipelineSettings(**SECTION | {"total_timesteps": 2000}), learner)
     assert trainer.due == [0, 400, 500, 1000, 1500, 2000] and trainer.best is None
     for steps, mean in ((0, -200.0), (399, None), (420, -150.0), (1100, -120.0), (2000, -130.0)):
         learner.weights.return_value = {"of": np.array(steps)}
@@ -191,9 +192,9 @@ def command(folder: Path, **others) -> list[str]:
 def stopped_by(stop: signal.Signals, folder: Path, at: str) -> int:
     """Start a training in a folder, send it a signal at a line; return the frames that it had."""
     slow = {
-        "replay_ratio": 0.01,
-        "decisions": 10**9,
-        "evaluate_every": 10**9,
+        "train_freq": 3200,
+        "total_timesteps": 10**9,
+        "eval_freq": 10**9,
     }  # the learner rests, the car is driven by chance
     with subprocess.Popen(command(folder, **slow), stderr=subprocess.PIPE, text=True) as process:
         for line in process.stderr:
@@ -227,13 +228,13 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
 
     pixels = cli.program("pixels")
 
-    others = {"batch": 8, "publish_every": 3, "seed": 8, "target_every": 5}
+    others = {"batch_size": 8, "publish_every": 3, "seed": 8, "target_update_interval": 5}
     named = [f"pixels.{name} is {SECTION[name]}, not {value}" for name, value in others.items()]
     with pytest.raises(GoalreelError, match=f"saved.pt: .*{', '.join(named)}; delete it"):
         pixels.main(command(tmp_path, **others)[3:])
     assert (tmp_path / "saved.pt").exists()
     more = decisions + 1000
-    pixels.main(command(tmp_path, replay_ratio=0.01, decisions=more)[3:])
+    pixels.main(command(tmp_path, train_freq=3200, total_timesteps=more)[3:])
     assert f"saved.pt: resumed after {decisions:,} decisions" in capsys.readouterr().err
     assert not list(tmp_path.glob("saved.*"))
     told = json.loads((tmp_path / "metrics.json").read_text())["metrics"]
@@ -256,7 +257,7 @@ def test_any_failure_saves_the_training_and_is_told(tmp_path, capsys, monkeypatc
     pixels = cli.program("pixels")
 
     monkeypatch.setattr("torch.set_num_threads", lambda count: None)
-    arguments = command(tmp_path, decisions=10**9, evaluate_every=10**9)[3:]
+    arguments = command(tmp_path, total_timesteps=10**9, eval_freq=10**9)[3:]
     learn = Trainer.update
 
     def out_of_memory(self):

@@ -88,9 +88,9 @@ def test_a_training_resumes_as_it_was(path, saved):
         ({"fire": True}, {}, 3, "game.fire is None, not True"),
         (
             {},
-            {"batch": 64, "dueling": True},
+            {"batch_size": 64, "dueling": True},
             3,
-            "pixels.batch is 8, not 64, pixels.dueling is False, n",
+            "pixels.batch_size is 8, not 64, pixels.dueling is False, n",
         ),
         ({}, {}, 4, "layers.actions is 3, not 4"),
     ],

@@ -61,7 +61,7 @@ def test_an_update_follows_the_gradient_of_hubers_loss():
         assert torch.allclose(one.grad, other.grad, atol=1e-6), name
 
 
-@pytest.mark.parametrize("changes", [{}, {"double": False, "autocast": True, "gradient_clip": 0.1}])
+@pytest.mark.parametrize("changes", [{}, {"double": False, "autocast": True, "max_grad_norm": 0.1}])
 def test_the_same_seed_and_batches_give_the_same_weights(changes):
     one, again, other = (PixelLearner(settings(**changes), ACTIONS, seed) for seed in (1, 1, 2))
     assert largest_difference(one.weights(), other.weights()) > 0
@@ -85,7 +85,7 @@ def test_a_resumed_learner_equals_an_uninterrupted_one(autocast):
 def test_clipping_holds_the_gradient():
     found = []
     for limit in (0, 0.05):
-        learner = PixelLearner(settings(gradient_clip=limit), ACTIONS, 1)
+        learner = PixelLearner(settings(max_grad_norm=limit), ACTIONS, 1)
         learned(learner, batch(8, 0))
         found.append(torch.cat([p.grad.flatten() for p in learner.model.parameters()]))
     norm = float(found[0].norm())
@@ -115,7 +115,7 @@ def test_float16_is_scaled_and_an_overflow_changes_no_weight(monkeypatch):
     monkeypatch.setattr(pixel_learner, "computes_in_half", lambda device: True)
     part = batch(8, 0)
     plain = learned(PixelLearner(settings(), ACTIONS, 1), part)
-    learner = PixelLearner(settings(autocast=True, gradient_clip=0.5), ACTIONS, 1)
+    learner = PixelLearner(settings(autocast=True, max_grad_norm=0.5), ACTIONS, 1)
     state = copy.deepcopy(learner.state())
     begun, scale = learner.weights(), state["scaler"]["scale"]
     assert learned(learner, part)["loss"] == pytest.approx(plain["loss"], rel=0.02), (

@@ -11,9 +11,15 @@ from goalreel.policies.network_file import PixelCheckpoints, read_checkpoints
 TORCH = importlib.util.find_spec("torch") is not None
 NEEDS_TORCH = pytest.mark.skipif(not TORCH, reason="takes PyTorch, which is no requirement")
 OPTIONS = {
-    **{"collectors": 1, "environments": 2, "decisions": 1000, "buffer": 1000, "frame_skip": 40},
-    **{"replay_ratio": 0.25, "learning_starts": 100, "batch": 32, "games": 2},
-    **{"evaluate_every": 500, "checkpoints": "[0]"},
+    **{
+        "collectors": 1,
+        "n_envs": 2,
+        "total_timesteps": 1000,
+        "buffer_size": 1000,
+        "frame_skip": 40,
+    },
+    **{"train_freq": 128, "learning_starts": 100, "n_eval_episodes": 2},
+    **{"eval_freq": 500, "checkpoints": "[0]"},
 }
 
 
@@ -35,7 +41,7 @@ def test_it_leaves_policy_table_metrics_and_plot(learned):
     names = ["metrics.json", "monitor.csv", "policy.npz", "training.svg"]
     assert sorted(path.name for path in (results / "pixels").iterdir()) == names
     told = json.loads((results / "pixels" / "metrics.json").read_text())
-    assert told["stage"] == "pixels" and told["config"]["pixels"]["environments"] == 2
+    assert told["stage"] == "pixels" and told["config"]["pixels"]["n_envs"] == 2
     metrics = told["metrics"]
     assert metrics["decisions"] == 1000 and metrics["games"] >= 4
     assert metrics["updates"] == int((1000 - 100) * 0.25 / 32)

@@ -44,7 +44,7 @@ CONFIG_EDITS = [
     ({"env": "MountainCarContinuous-v0"}, ALL | DRAWN),
     ({"render": {"style": "vector"}}, RENDER | DRAWN),
     ({"max_attempts_per_reach": 200}, NOTHING),
-    ({"dqn": {"decisions": 5000}}, NOTHING),  # this policy does not use it
+    ({"dqn": {"total_timesteps": 5000}}, NOTHING),  # this policy does not use it
     ({"reaches": 12}, ONE_SHARD),
     ({"reaches": 7}, ONE_SHARD),
     ({"reaches": 4}, END),

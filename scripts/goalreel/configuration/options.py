@@ -215,7 +215,7 @@ class Dqn(Section):
     `snakemake compare_training` compares its variants. It needs PyTorch.
     """
 
-    decisions: integer(100, 10**9) = 20000
+    total_timesteps: integer(100, 10**9) = 20000
     """The decisions after which a training gives up. It ends before when it has solved the
     environment. An action lasts 12 frames."""
     variants: different(Literal[tuple(VARIANTS)]) = list(VARIANTS)
@@ -250,19 +250,19 @@ class Pixels(Section):
     """The number of steps whose rewards a target sums before it takes a value."""
     collectors: integer(1, 1024) | None = None
     """The number of processes that play."""
-    environments: integer(1, 1024) | None = None
-    """The number of environments that each collector plays side by side."""
-    decisions: integer(1000, 10**11) | None = None
+    n_envs: integer(1, 10**6) | None = None
+    """The number of environments, a multiple of `collectors`."""
+    total_timesteps: integer(1000, 10**11) | None = None
     """The number of decisions that the training uses."""
-    buffer: integer(1000, 10**11) | None = None
+    buffer_size: integer(1000, 10**11) | None = None
     """The size of the replay buffer in decisions of 7 kB each, over all environments. A buffer that
     does not fit into the memory of the machine, or of the GPU that learns, is refused."""
     learning_starts: integer(0, 10**11) | None = None
     """The number of decisions before the first update."""
-    exploration: integer(0, 10**11) | None = None
-    """The number of decisions over which the share of random actions falls from 1 to
-    `final_epsilon`."""
-    final_epsilon: number(ge=0, le=1) | None = None
+    exploration_fraction: number(ge=0, le=1) | None = None
+    """The fraction of `total_timesteps` over which the share of random actions falls from 1 to
+    `exploration_final_eps`."""
+    exploration_final_eps: number(ge=0, le=1) | None = None
     """The share of random actions after that."""
     python: text("the path of a Python interpreter", r".") | None = None
     """The collectors' Python interpreter, 3.11 or newer, with NumPy, Pillow and the game installed;
@@ -270,25 +270,27 @@ class Pixels(Section):
     seed: Seed = 7
     """The seed of the initial weights and of all random choices. Two trainings with the same seed
     still differ, because the collectors run concurrently with the learner."""
-    replay_ratio: number(gt=0, le=10**5) | None = None
-    """The number of samples learned for each decision played; the faster side waits for the
-    other."""
-    batch: integer(1, 65536) | None = None
+    train_freq: integer(1, 10**6) | None = None
+    """The number of decisions, over all environments, for every `gradient_steps` updates. The
+    faster side waits for the other."""
+    gradient_steps: integer(1, 10**6) | None = None
+    """The number of updates after every `train_freq` decisions."""
+    batch_size: integer(1, 65536) | None = None
     """The number of samples in a batch."""
     learning_rate: number(gt=0, le=1) | None = None
     """The learning rate of Adam."""
-    discount: number(ge=0, le=1) | None = None
+    gamma: number(ge=0, le=1) | None = None
     """The discount factor per action, however many frames the action lasts."""
-    gradient_clip: number(ge=0, le=10**6) | None = None
+    max_grad_norm: number(ge=0, le=10**6) | None = None
     """The maximum norm of the gradient; 0 for no limit."""
     publish_every: integer(1, 10**6) | None = None
     """The number of updates after which the collectors get new weights."""
-    target_every: integer(1, 10**8) | None = None
+    target_update_interval: integer(1, 10**8) | None = None
     """The number of decisions after which the target network gets the current weights."""
-    evaluate_every: integer(100, 10**11) | None = None
+    eval_freq: integer(100, 10**11) | None = None
     """The number of decisions after which greedy games are played beside the training, on the same
     seeds each time. The best evaluation chooses the policy `best`."""
-    games: integer(1, 1000) | None = None
+    n_eval_episodes: integer(1, 1000) | None = None
     """The number of games of an evaluation."""
     checkpoints: listed(integer(0, 10**11), "an increasing list of numbers") | None = None
     """The decisions after which weights are kept for films, beside the best and the last ones."""

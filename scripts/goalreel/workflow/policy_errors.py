@@ -22,13 +22,21 @@ _KNOWN_PACKAGES = ("gymnasium", "minari", "ale_py", "gymnasium_robotics", "minig
 
 
 def training_errors(config: Mapping) -> Errors:
-    """Yield the error of a checkpoint that the training from pixels does not keep."""
+    """Yield the errors of a training from pixels, and of a checkpoint that it does not keep."""
     policy, step = config["policy"], config["policy"]["checkpoint"]
-    is_trained = policy["name"] == "pixels" and is_trained_here(policy)
-    if not (is_trained and isinstance(step, int) and is_game(config["pixels"]["game"])):
+    if not is_game(config["pixels"]["game"]):
         return
     section = presets.with_defaults(config["pixels"])
-    last = section["decisions"]
+    if section["n_envs"] % (count := section["collectors"]):
+        nearest = count * -(-section["n_envs"] // count)
+        yield (
+            "pixels.n_envs",
+            f"'{section['n_envs']}' environments cannot be divided among {count} collectors. "
+            f"Use a multiple of pixels.collectors, such as {nearest}.",
+        )
+    if not (policy["name"] == "pixels" and is_trained_here(policy) and isinstance(step, int)):
+        return
+    last = section["total_timesteps"]
     kept = sorted({*(n for n in section["checkpoints"] if n < last), last})
     if step not in kept:
         fix = "Add the number to pixels.checkpoints, or use best or last."

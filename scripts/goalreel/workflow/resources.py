@@ -48,7 +48,7 @@ def memory_mb(stage: str, run: Run, threads: int = 1) -> int:
     if stage == "verify" and not run.env.computed:  # which plays again
         used += threads * _PLAYED["simulate"][0]
     if stage == "pixels":
-        used += pixels["buffer"] * _BUFFER_KB / 1000 + pixels["collectors"] * _COLLECTOR_MB
+        used += pixels["buffer_size"] * _BUFFER_KB / 1000 + pixels["collectors"] * _COLLECTOR_MB
     if stage in ("simulate", "clips", "training_progress"):
         used += {"sb3": _TORCH_MB, "dqn": _TORCH_MB, "pixels": _NETWORK_MB}.get(run.policy, 0)
     if "torch" in STAGES[stage].tools:
@@ -62,9 +62,10 @@ def run_minutes(stage: str, run: Run, threads: int = 1) -> int:
     covered, pixels = run.covered(STAGES[stage].scope), run.config["pixels"]
     frames, reach_ms = _steps(run) * covered, _COMPUTED.get(stage, _OTHERS)[-1]
     if stage == "dqn":
-        ms = 30_000 + run.config["dqn"]["decisions"] * _DQN_MS
+        ms = 30_000 + run.config["dqn"]["total_timesteps"] * _DQN_MS
     elif stage == "pixels":
-        ms = 120_000 + 1000 * pixels["decisions"] * pixels["replay_ratio"] / _SAMPLES
+        samples = pixels["batch_size"] * pixels["gradient_steps"] / pixels["train_freq"]
+        ms = 120_000 + 1000 * pixels["total_timesteps"] * samples / _SAMPLES
     elif stage == "verify":
         ms = 10_000 + 50 * covered + _PLAYED["simulate"][-1] * frames / threads
     elif stage not in _COMPUTED:

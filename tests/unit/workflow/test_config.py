@@ -186,6 +186,7 @@ FAULTS = [
     ({"clips": {"step_trigger": {"every": 0}}}, "clips.step_trigger.every: '0' is not allowed"),
     ({"clips": {"step_trigger": [3, -1]}}, "clips.step_trigger.1: '-1' is not allowed. Use an"),
     ({"clips": {"name_prefix": "a\nb"}}, r"clips.name_prefix: 'a\nb' is not allowed. Use 1 to"),
+    ({"pixels": {"n_envs": 8, "collectors": 3}}, "pixels.n_envs: '8' environments cannot be d"),
     (TRAINED, "policy.checkpoint: The training keeps no weights after 20 decisions"),
     (
         {"dqn": {"seeds": []}},
@@ -241,6 +242,18 @@ def test_a_fault_names_the_key_the_value_and_what_is_allowed(given, message):
 
 FORMER = [
     ({"max_steps": 5}, "max_episode_steps"),
+    ({"dqn": {"decisions": 5000}}, "total_timesteps"),
+    ({"pixels": {"environments": 8}}, "n_envs"),
+    ({"pixels": {"buffer": 5000}}, "buffer_size"),
+    ({"pixels": {"exploration": 5000}}, "exploration_fraction"),
+    ({"pixels": {"final_epsilon": 0.1}}, "exploration_final_eps"),
+    ({"pixels": {"replay_ratio": 8}}, "train_freq"),
+    ({"pixels": {"batch": 8}}, "batch_size"),
+    ({"pixels": {"discount": 0.9}}, "gamma"),
+    ({"pixels": {"gradient_clip": 10}}, "max_grad_norm"),
+    ({"pixels": {"target_every": 100}}, "target_update_interval"),
+    ({"pixels": {"evaluate_every": 100}}, "eval_freq"),
+    ({"pixels": {"games": 3}}, "n_eval_episodes"),
     ({"max_attempts": 5}, "max_attempts_per_reach"),
     ({"film": {"show": "attempts"}}, "show_failures"),
     ({"policy": "file"}, "python"),

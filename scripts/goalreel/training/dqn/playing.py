@@ -24,9 +24,9 @@ class Transitions:
 
 
 def epsilon_at(settings: Settings, decision: int) -> float:
-    """Return the share of random actions: from 1 down to `final_epsilon`, then constant."""
-    progress = min(decision / settings.exploration, 1.0)
-    return 1.0 + progress * (settings.final_epsilon - 1.0)
+    """Return the share of random actions: from 1 down to `exploration_final_eps`, then constant."""
+    progress = min(decision / settings.exploration_steps, 1.0)
+    return 1.0 + progress * (settings.exploration_final_eps - 1.0)
 
 
 def choose(values: Values, obs: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
@@ -41,12 +41,12 @@ def choose(values: Values, obs: np.ndarray, epsilon: float, rng: np.random.Gener
     return actions
 
 
-def transitions(obs: np.ndarray, actions: np.ndarray, step: Step, discount: float) -> Transitions:
+def transitions(obs: np.ndarray, actions: np.ndarray, step: Step, gamma: float) -> Transitions:
     """Return the transitions of a step of all environments; a time limit ends no episode's value.
 
-    The discount is of one frame, so its power for an action that lasted several.
+    `gamma` is of one frame, so its power for an action that lasted several.
     """
-    discounts = np.where(step.terminated, 0.0, discount**step.lasted)
+    discounts = np.where(step.terminated, 0.0, gamma**step.lasted)
     rewards, discounts = step.rewards.astype(np.float32), discounts.astype(np.float32)
     return Transitions(obs, actions.astype(np.int64), rewards, step.next_obs, discounts)
 

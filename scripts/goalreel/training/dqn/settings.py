@@ -16,28 +16,29 @@ from dataclasses import dataclass
 class Settings:
     """How to train. A decision chooses an action, which lasts `frame_skip` frames."""
 
-    decisions: int = 20_000  # after which a training gives up
+    total_timesteps: int = 20_000  # decisions after which a training gives up
     frame_skip: int = 12  # with 4, random actions reach the goal in one episode of 2,000
     learning_rate: float = 4e-3
-    learn_every: int = 1  # decisions for each gradient step
-    batch: int = 32  # transitions in a gradient step, times `learn_every`
-    buffer: int = 10_000  # transitions
-    start: int = 500  # decisions before the first gradient step
-    discount: float = 0.98  # of a frame
-    target_every: int = 500  # decisions
-    exploration: int = 2_000  # decisions over which epsilon falls from 1
-    final_epsilon: float = 0.05
+    train_freq: int = 1  # decisions for each gradient step
+    batch_size: int = 32  # transitions in a gradient step, times `train_freq`
+    buffer_size: int = 10_000  # transitions
+    learning_starts: int = 500  # decisions before the first gradient step
+    gamma: float = 0.98  # of a frame
+    target_update_interval: int = 500  # decisions
+    # No fraction of total_timesteps, which most trainings do not reach.
+    exploration_steps: int = 2_000  # decisions over which epsilon falls from 1
+    exploration_final_eps: float = 0.05
     hidden: tuple[int, ...] = (128, 128)
     no_grad: bool = True  # no gradients are kept of what is not learned from
-    num_envs: int = 1  # environments that are stepped side by side
+    n_envs: int = 1  # environments that are stepped side by side
     wrapped: bool = True  # Gymnasium's environments and wrappers, or the same car computed here
 
 
-_ENVIRONMENTS = {"num_envs": 3, "learn_every": 3}
+_ENVIRONMENTS = {"n_envs": 3, "train_freq": 3}
 VARIANTS = {
     "baseline": Settings(),
     "without_no_grad": Settings(no_grad=False),
     "environments_3": Settings(**_ENVIRONMENTS),
     "wrappers_environments": Settings(wrapped=False, **_ENVIRONMENTS),
-    "fast": Settings(wrapped=False, num_envs=16, learn_every=4),
+    "fast": Settings(wrapped=False, n_envs=16, train_freq=4),
 }

@@ -32,32 +32,32 @@ class Trained:
 def train(settings: Settings, variant: str, seed: int) -> Trained:
     """Train, on one thread; the same settings and seed give the same weights, bit for bit."""
     rng = np.random.default_rng(seed)
-    learner, replay = Learner(settings, seed), StateReplay(settings.buffer)
+    learner, replay = Learner(settings, seed), StateReplay(settings.buffer_size)
     kind = WrappedCars if settings.wrapped else Cars
-    cars = kind(seed, settings.num_envs, settings.frame_skip)
+    cars = kind(seed, settings.n_envs, settings.frame_skip)
     obs = cars.obs
-    decisions, frames, returns, loss = 0, 0, np.zeros(settings.num_envs), ""
+    decisions, frames, returns, loss = 0, 0, np.zeros(settings.n_envs), ""
     checkpoints, means, weights, episodes = [], [], [], []
     began = _clocks()  # not before: PyTorch and Gymnasium are imported in parts when they are used
-    while decisions < settings.decisions and not (means and means[-1] >= SOLVED):
+    while decisions < settings.total_timesteps and not (means and means[-1] >= SOLVED):
         epsilon = epsilon_at(settings, decisions)
         actions = choose(learner.values, obs, epsilon, rng)
         step = cars.step(actions)
-        replay.append(transitions(obs, actions, step, settings.discount))
+        replay.append(transitions(obs, actions, step, settings.gamma))
         obs = step.obs
-        before, decisions = decisions, decisions + settings.num_envs
+        before, decisions = decisions, decisions + settings.n_envs
         frames += step.frames
         returns += step.rewards
         for index in np.flatnonzero(step.terminated | step.truncated):
             seconds = float((_clocks() - began)[0])
             episodes.append((decisions, frames, seconds, float(returns[index]), loss, epsilon))
             returns[index] = 0.0
-        if decisions > settings.start:
-            for _ in range(times(before, decisions, settings.learn_every)):
-                loss = learner.learn(replay.sample(settings.batch * settings.learn_every, rng))
-        if times(before, decisions, settings.target_every):
+        if decisions > settings.learning_starts:
+            for _ in range(times(before, decisions, settings.train_freq)):
+                loss = learner.learn(replay.sample(settings.batch_size * settings.train_freq, rng))
+        if times(before, decisions, settings.target_update_interval):
             learner.update_target()
-        if times(before, decisions, EVALUATE_EVERY) or decisions >= settings.decisions:
+        if times(before, decisions, EVALUATE_EVERY) or decisions >= settings.total_timesteps:
             stopped = _clocks()
             checkpoints.append(decisions)
             weights.append(learner.weights())

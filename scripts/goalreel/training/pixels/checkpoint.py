@@ -26,9 +26,10 @@ from goalreel.files.checksum_trailer import LENGTH, check_trailer, write_trailer
 from goalreel.policies.pixel_network import NETWORKS
 from goalreel.training.pixels.settings import PipelineSettings
 
-_KIND = {"kind": "goalreel pixels", "version": 3}
+_KIND = {"kind": "goalreel pixels", "version": 4}
 # Options that may change on the way: how long to train, what to tell, how to compute.
-_FREE = ("decisions", "replay_ratio", "python", "evaluate_every", "games", "autocast", "device")
+_FREE = ("total_timesteps", "train_freq", "gradient_steps", "eval_freq", "n_eval_episodes",
+         "python", "autocast", "device")  # fmt: skip
 
 
 def identity_of(game: Mapping, settings: PipelineSettings, actions: int, code: str = "") -> dict:

@@ -70,7 +70,7 @@ class Collectors:
             for number, steps, episodes in zip(numbers, self.rings, self._episodes, strict=True):
                 fds = shared | {"steps": steps.fd, "episodes": episodes.fd}
                 self._fds |= set(fds.values())
-                values = {"game": game, "num_envs": settings.environments, "number": number}
+                values = {"game": game, "num_envs": settings.envs_per_collector, "number": number}
                 values |= {"seed": (settings.seed, session, number), "stack": settings.stack}
                 values |= {"capacity": settings.ring, "weights": fields, "fds": fds}
                 self.children.append(_start(settings.interpreter, "collect", values, fds.values()))
@@ -125,7 +125,7 @@ class GreedyGames:
         self._fd, arrays = shared_arrays(fields)
         for name, array in arrays.items():
             array[...] = weights[name]
-        values = {"game": game, "stack": settings.stack, "games": settings.games}
+        values = {"game": game, "stack": settings.stack, "games": settings.n_eval_episodes}
         values |= {"weights": fields, "fd": self._fd}
         self._child = _start(settings.interpreter, "evaluate", values, [self._fd])
 

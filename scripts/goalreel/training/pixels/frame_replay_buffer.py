@@ -51,7 +51,7 @@ class FrameReplay:
         shape: tuple[int, int],
         stack: int,
         n_step: int = 1,
-        discount: float = 0.99,
+        gamma: float = 0.99,
         device: torch.device | str = "cpu",
     ):
         """Reserve room for `size` steps, with frames of a shape (H, W), of each environment.
@@ -80,7 +80,7 @@ class FrameReplay:
         }
         self._ahead = torch.arange(n_step + 1, device=self.device)
         self._back = torch.arange(stack - 1, -1, -1, device=self.device)
-        self._powers = discount ** torch.arange(n_step + 1.0, device=self.device)
+        self._powers = gamma ** torch.arange(n_step + 1.0, device=self.device)
 
     def __len__(self) -> int:
         """Return the number of steps that are held."""

@@ -77,8 +77,8 @@ class PixelLearner:
         loss = functional.smooth_l1_loss(found, expected)
         self._scaler.scale(loss).backward()
         self._scaler.unscale_(self._optimizer)
-        if self._settings.gradient_clip:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self._settings.gradient_clip)
+        if self._settings.max_grad_norm:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self._settings.max_grad_norm)
         self._scaler.step(self._optimizer)
         self._scaler.update()
         self.updates += 1

@@ -77,7 +77,9 @@ class Session:
             )
         )
         with contextlib.closing(collectors):
-            monitor = Monitor(self._sample(collectors), settings.decisions, self.rows, self.table)
+            monitor = Monitor(
+                self._sample(collectors), settings.total_timesteps, self.rows, self.table
+            )
             try:
                 while not (asked or self._turn(collectors, monitor)):
                     pass
@@ -98,7 +100,7 @@ class Session:
         learned = trainer.is_due() and self._learn(collectors)
         moved = 0 if learned else trainer.take_in(collectors.rings)
         collectors.explore(self.settings.epsilon(trainer.steps))
-        over = trainer.steps >= self.settings.decisions and not learned
+        over = trainer.steps >= self.settings.total_timesteps and not learned
         trainer.queue_checkpoints(trainer.steps if over else trainer.learned_steps, self._seconds())
         self._evaluate()
         if monitor.is_due():

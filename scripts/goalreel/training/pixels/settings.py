@@ -23,27 +23,27 @@ class PipelineSettings(SimpleNamespace):
         return self.python or sys.executable
 
     @property
-    def num_envs(self) -> int:
-        """All environments."""
-        return self.collectors * self.environments
+    def envs_per_collector(self) -> int:
+        """The environments of each collector."""
+        return self.n_envs // self.collectors
 
     @property
     def ring(self) -> int:
         """The steps that a collector's ring holds, the most by which it is ahead."""
-        return RING * self.environments
+        return RING * self.envs_per_collector
 
     @property
     def checkpoint_steps(self) -> list[int]:
         """The decisions after which weights are evaluated, increasing."""
-        every = range(self.evaluate_every, self.decisions, self.evaluate_every)
-        kept = (step for step in self.checkpoints if step < self.decisions)
-        return sorted({*every, *kept, self.decisions})
+        every = range(self.eval_freq, self.total_timesteps, self.eval_freq)
+        kept = (step for step in self.checkpoints if step < self.total_timesteps)
+        return sorted({*every, *kept, self.total_timesteps})
 
     def epsilon(self, decisions: int) -> float:
         """Return the share of random actions after so many decisions."""
-        progress = min(decisions / max(self.exploration, 1), 1.0)
-        return 1.0 + progress * (self.final_epsilon - 1.0)
+        last = max(round(self.exploration_fraction * self.total_timesteps), 1)
+        return 1.0 + min(decisions / last, 1.0) * (self.exploration_final_eps - 1.0)
 
     def rate_left(self, decisions: int) -> float:
         """Return the share of the learning rate after so many decisions: from 1 to 0.1."""
-        return 1.0 - 0.9 * min(decisions / self.decisions, 1.0)
+        return 1.0 - 0.9 * min(decisions / self.total_timesteps, 1.0)

@@ -61,8 +61,8 @@ class Trainer:
         """
         self._settings, self.learner = settings, learner
         self.replay = FrameReplay(
-            *(settings.num_envs, settings.buffer // settings.num_envs, (SIDE, SIDE)),
-            *(settings.stack, settings.n_step, settings.discount, learner.device),
+            *(settings.n_envs, settings.buffer_size // settings.n_envs, (SIDE, SIDE)),
+            *(settings.stack, settings.n_step, settings.gamma, learner.device),
         )
         self._rng = torch.Generator(self.replay.device).manual_seed(settings.seed)
         self._drawn = self._rng.get_state()  # before the samples that are drawn ahead
@@ -78,29 +78,32 @@ class Trainer:
     @property
     def samples(self) -> int:
         """All samples that were learned from."""
-        return self.learner.updates * self._settings.batch
+        return self.learner.updates * self._settings.batch_size
 
     @property
     def learned_steps(self) -> int:
         """The decisions whose share of updates is made."""
         settings = self._settings
-        return min(self.steps, settings.learning_starts + int(self.samples / settings.replay_ratio))
+        learned = self.learner.updates * settings.train_freq // settings.gradient_steps
+        return min(self.steps, settings.learning_starts + learned)
 
     def is_due(self) -> bool:
         """Return whether an update is due after the decisions that were taken in."""
         settings = self._settings
-        samples = math.ceil((self.samples + settings.batch) / settings.replay_ratio)
-        return self.steps >= settings.learning_starts + samples
+        needed = math.ceil(
+            (self.learner.updates + 1) * settings.train_freq / settings.gradient_steps
+        )
+        return self.steps >= settings.learning_starts + needed
 
     def take_in(self, rings: Sequence[Ring]) -> int:
         """Move what rings hold into the buffer, up to the last decision; return the rows moved."""
         if self._ahead:
             wait([self._ahead])  # which reads the buffer
-        moved, environments = 0, self._settings.environments
+        moved, num_envs = 0, self._settings.envs_per_collector
         for number, ring in enumerate(rings):
-            rows = ring.items(self._settings.decisions - self.steps)
+            rows = ring.items(self._settings.total_timesteps - self.steps)
             if count := len(rows["env"]):
-                self.replay.append(rows, number * environments)
+                self.replay.append(rows, number * num_envs)
                 self.steps += int((rows["action"] != END).sum())
                 ring.release(count)
                 moved += count
@@ -115,7 +118,7 @@ class Trainer:
         self._drawn = self._rng.get_state()
         if self.learner.device.type == "cpu":  # a GPU computes beside this thread in any case
             self._ahead = self._thread.submit(self._prepared)
-        before, every = self.learned_steps, self._settings.target_every
+        before, every = self.learned_steps, self._settings.target_update_interval
         self.learner.learn(*prepared, self._settings.rate_left(before))
         if self.learned_steps // every > before // every:
             if self._ahead:
@@ -125,7 +128,7 @@ class Trainer:
 
     def _prepared(self) -> tuple[ReplayBatch, torch.Tensor] | None:
         """Return what the learner takes for an update, None if the buffer holds too little."""
-        batch = self.replay.sample(self._settings.batch, self._rng)
+        batch = self.replay.sample(self._settings.batch_size, self._rng)
         return batch and (batch, self.learner.target_values(batch))
 
     def queue_checkpoints(self, decisions: int, seconds: float) -> None:

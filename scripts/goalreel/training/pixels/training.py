@@ -72,7 +72,7 @@ def _save(saved: Path, identity: Mapping, session: Session) -> str:
     trainer = session.trainer
     if not trainer.steps:
         return ""
-    done = f"{trainer.steps:,} of {session.settings.decisions:,} decisions"
+    done = f"{trainer.steps:,} of {session.settings.total_timesteps:,} decisions"
     progress = {"trainer": trainer.progress(), "sums": session.sums, "rows": session.rows}
     try:
         checkpoint.write_checkpoint(saved, identity, trainer.learner, trainer.replay, progress)

@@ -81,7 +81,7 @@ def decoded(path, cache, decoder="FFmpeg") -> np.ndarray:
 @pytest.mark.parametrize(("size", "scale", "caption"), CASES)
 def test_every_frame_is_shown_in_order(tmp_path, monkeypatch, size, scale, caption, decoder):
     """What changes is seen; a row of which nothing changes stays as it was, bit for bit."""
-    monkeypatch.setattr("goalreel.rendering.blocks._MAX_PICTURES", 7)  # groups end in between
+    monkeypatch.setattr("goalreel.rendering.blocks._MAX_IMAGES", 7)  # groups end in between
     cache = cache_of(tmp_path / "c.npz", size, scale, caption)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
     shown, wanted = decoded(tmp_path / "f.mp4", cache, decoder), list(Yuv420p(cache))

@@ -1,4 +1,4 @@
-"""Stable-Baselines3: `goalreel.sb3.VecVideoRecorder`, a drop-in for its recorder."""
+"""A recorder for Stable-Baselines3's vector environments: `VecVideoRecorder`."""
 
 from goalreel.recorders.vec_video_recorder import VecVideoRecorder
 

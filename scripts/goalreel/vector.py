@@ -1,4 +1,4 @@
-"""Vector environments: `goalreel.vector.RecordVideo`, by Gymnasium's parameters."""
+"""Recorders for Gymnasium's vector environments: `RecordVideo` and `FinalFrame`."""
 
 from goalreel.recorders.vector import FinalFrame, RecordVideo
 

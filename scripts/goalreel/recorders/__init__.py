@@ -1,1 +1,1 @@
-"""save_video and RecordVideo, for users who never start Snakemake."""
+"""Record videos from Python: RecordVideo, save_video and recorders of vector environments."""

@@ -1,4 +1,4 @@
-"""RecordVideo: Gymnasium's wrapper of that name, with frames encoded as they are rendered.
+"""RecordVideo: Gymnasium's wrapper, but frames are encoded when they are rendered.
 
 Importing this module imports gymnasium.
 """
@@ -12,18 +12,23 @@ from goalreel.recorders.recorder import Recorder, add_step, new_info
 
 
 class RecordVideo(Recorder, gymnasium.wrappers.RecordVideo):
-    """Record videos of episodes, or from steps on, in place of gymnasium.wrappers.RecordVideo.
+    """Record videos of episodes, or from chosen steps on, like gymnasium.wrappers.RecordVideo.
 
-    It is Gymnasium's wrapper, but frames go to the encoder when they are rendered, and
-    `recorded_frames` counts them. No frame is lost.
-    The last video is finished by `close`, and otherwise when the wrapper is collected or Python
-    ends, by an exception too. Where Python is killed (SIGKILL, or SIGTERM without a handler) its
-    frames stay in a hidden file NAME.mp4.*.part beside the others, which is an MP4 file.
+    Frames go to the encoder when they are rendered, so that memory stays flat and no frame is lost.
+    `recorded_frames` counts them. `close` finishes the last video. Otherwise it is finished when
+    the wrapper is garbage collected or Python ends, also by an exception. If Python is killed
+    (SIGKILL, or SIGTERM without a handler), the frames so far stay next to the other videos in a
+    hidden file NAME.mp4.*.part, which is an MP4 file.
 
-    With render mode rgb_array_list `render_history` grows until `render` is called, as
-    Gymnasium's does.
+    With the render mode rgb_array_list, `render_history` grows until `render` is called, as in
+    Gymnasium.
 
-        env = RecordVideo(gymnasium.make("MountainCar-v0", render_mode="rgb_array"), "videos")
+    Examples:
+        >>> import gymnasium, goalreel
+        >>> env = gymnasium.make("MountainCar-v0", render_mode="rgb_array")
+        >>> env = goalreel.RecordVideo(env, "videos", episode_trigger=lambda i: i % 100 == 0)
+        >>> observation, info = env.reset(seed=7)
+        >>> env.close()  # writes videos/rl-video-episode-0.mp4
     """
 
     def __init__(
@@ -39,43 +44,46 @@ class RecordVideo(Recorder, gymnasium.wrappers.RecordVideo):
         gc_trigger: Callable[[int], bool] | None = lambda episode: True,
         **video: Any,
     ) -> None:
-        """Wrap `env`; nothing is recorded before the first reset.
+        """Wrap an environment. Recording starts at a reset or a step that a trigger selects.
 
         Args:
             env: the environment.
-            video_folder: where the files go; made if it is not there.
-            episode_trigger: whether an episode's recording starts at its reset; by default
-                capped_cubic_video_schedule.
-            step_trigger: whether one starts at a step, counted over all episodes.
-            video_length: steps until a recording stops, which then has a frame more; 0: until the
+            video_folder: the folder of the videos, which is created if it is missing.
+            episode_trigger: takes the episode's number and returns whether to record it. The
+                default is capped_cubic_video_schedule.
+            step_trigger: takes the number of steps over all episodes and returns whether to start a
+                recording.
+            video_length: the number of steps in a video, which has one frame more; 0: up to the
                 next reset.
-            name_prefix: of the files.
-            fps: by default the environment's render_fps, or 30.
-            disable_logger: False names each finished video on standard error.
-            gc_trigger: whether to collect garbage after a recording in this episode.
-            video: qp, preset, name_pattern, statistics and on_video, see VideoOptions.
+            name_prefix: the prefix of file names.
+            fps: frames per second, by default the environment's render_fps, or 30.
+            disable_logger: whether not to print the name of each video to standard error.
+            gc_trigger: takes the episode's number and returns whether to collect garbage after its
+                recording.
+            video: qp, preset, name_pattern, statistics and on_video of VideoOptions.
 
         Raises:
-            ValueError: the render mode gives no pictures.
-            GoalreelError: a setting is not allowed.
+            ValueError: the render mode does not return frames.
+            GoalreelError: an argument is not allowed.
         """
         self._configure(gymnasium.wrappers.RecordVideo, locals())
         self._episode = new_info(-1)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
-        """Reset the environment; the recording of an episode ends, and another may start."""
+        """Reset the environment, finish the episode's video and start one if a trigger says so."""
         self._episode = new_info(self.episode_id + 1, seed)
         return super().reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
-        """Step the environment and record the frame; a recording may start or be full.
+        """Step the environment, record its frame, and start or finish a video if due.
 
-        Raises GoalreelError if the frame is not uint8 (H, W, 3) or ffmpeg fails; the recording is
-        dropped then, and the environment can go on.
+        Raises:
+            GoalreelError: the frame is not uint8 (H, W, 3), or ffmpeg fails. The video is dropped,
+                and the environment can continue.
         """
         result = self.env.step(action)
         self.step_id += 1
-        add_step(self._episode, *result[1:4])  # before the recording may end
+        add_step(self._episode, *result[1:4])  # before the video may be finished
         if self.step_trigger and self.step_trigger(self.step_id):
             self.start_recording(f"{self.name_prefix}-step-{self.step_id}")
         if self.recording:
@@ -85,16 +93,20 @@ class RecordVideo(Recorder, gymnasium.wrappers.RecordVideo):
         return result
 
     def start_recording(self, video_name: str) -> None:
-        """Start to record {video_name}.mp4, after finishing what is being recorded."""
+        """Finish the current video, if any, and start {video_name}.mp4."""
         super().start_recording(video_name)
         self.recorded_frames = self._writer(video_name, self._episode)
 
     def stop_recording(self) -> None:
-        """Finish the video. Raises GoalreelError if ffmpeg fails; there is no file then."""
-        # Gymnasium's own words, and its AssertionError.
+        """Finish the video.
+
+        Raises:
+            GoalreelError: ffmpeg fails. Then there is no file.
+        """
+        # The same error as in Gymnasium.
         assert self.recording, "stop_recording was called, but no recording was started"
         video, self.recorded_frames, self.recording = self.recorded_frames, [], False
         self._finish(video, self.episode_id)
 
     def __del__(self) -> None:
-        """Say nothing of a video that was not closed: it is finished, see VideoWriter's `owner`."""
+        """Suppress Gymnasium's warning. VideoWriter finishes the video, see its `owner`."""

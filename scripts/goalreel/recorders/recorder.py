@@ -1,6 +1,6 @@
-"""What the recorders share: the wrapper that each replaces decides what is recorded, and when.
+"""The base class of recorders that replace a list of frames by a VideoWriter.
 
-It appends each frame to `recorded_frames`. That is a VideoWriter here, in place of a list.
+The replaced wrapper decides when to record and appends each frame to `recorded_frames`.
 """
 
 import contextlib
@@ -18,24 +18,24 @@ from goalreel.recorders.video_writer import VideoOptions, VideoWriter
 
 
 def without_moviepy() -> contextlib.AbstractContextManager:
-    """Return the context in which a wrapper is initialized: it asks for moviepy last of all."""
+    """Return a context in which wrappers can be initialized without moviepy."""
     return contextlib.suppress(DependencyNotInstalled)
 
 
 class Recorder(RecordConstructorArgs):
-    """The arguments of Gymnasium's RecordVideo and those of VideoOptions, and how a video ends."""
+    """Initialize a wrapper of Gymnasium, and write its videos with VideoWriter."""
 
     def _configure(self, wrapper: type, given: Mapping, own: tuple[str, ...] = ()) -> None:
-        """Initialize the wrapper of Gymnasium's.
+        """Initialize the wrapper.
 
         Args:
-            wrapper: its class.
-            given: the local names of `__init__`; `video` is a dict of VideoOptions.
-            own: which of them the wrapper does not know.
+            wrapper: the class of Gymnasium.
+            given: the local names of `__init__`, with `video`, a dict of VideoOptions.
+            own: the names of arguments that the wrapper does not have.
         """
         arguments = {k: v for k, v in given.items() if k not in ("self", "env", "__class__")}
         video = arguments.pop("video")
-        RecordConstructorArgs.__init__(self, **arguments, **video)  # the first call counts
+        RecordConstructorArgs.__init__(self, **arguments, **video)  # later calls are ignored
         if given["episode_trigger"] is None and given["step_trigger"] is None:
             arguments["episode_trigger"] = capped_cubic_video_schedule
         with without_moviepy():
@@ -45,12 +45,15 @@ class Recorder(RecordConstructorArgs):
         self._options = VideoOptions(self.frames_per_sec, name_prefix=self.name_prefix, **video)
 
     def _writer(self, name: str, episode: Mapping) -> VideoWriter:
-        """Begin a video of this name in an episode."""
+        """Start a video in an episode."""
         path = Path(self.video_folder, f"{name}.mp4")
         return VideoWriter(path, self._options, episode, self.step_id, owner=self)
 
     def _finish(self, video: VideoWriter, episode: int) -> None:
-        """Finish a video. Raises GoalreelError if ffmpeg fails; there is no file then."""
+        """Finish a video.
+
+        Raises GoalreelError if ffmpeg fails. Then there is no file.
+        """
         frames, path = len(video), video.finish()
         if path is None:
             logger.warn("Ignored saving a video as there were zero frames to save.")
@@ -61,7 +64,7 @@ class Recorder(RecordConstructorArgs):
 
 
 def new_info(episode: int, seed: int | None = None, env: int = 0) -> dict:
-    """Return what is known of an episode at its beginning; see `stepped`."""
+    """Return the info of an episode at its start; `add_step` updates it."""
     return {"episode": episode, "env": env, "seed": seed, "return": 0.0, "length": 0} | {
         "terminated": False,
         "truncated": False,
@@ -69,7 +72,7 @@ def new_info(episode: int, seed: int | None = None, env: int = 0) -> dict:
 
 
 def add_step(info: dict, reward: float, terminated: bool, truncated: bool) -> None:
-    """Add a step to what is known of an episode; its recording has the same dict."""
+    """Add a step to the info of an episode, which its recording shares."""
     info["return"] += float(reward)
     info["length"] += 1
     info["terminated"], info["truncated"] = bool(terminated), bool(truncated)

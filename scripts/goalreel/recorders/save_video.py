@@ -1,4 +1,7 @@
-"""save_video: snippets of rendered frames as MP4 files, named and cut as Gymnasium cuts them."""
+"""save_video: write an episode, or snippets of it, from rendered frames to MP4 files.
+
+Names and lengths of the files are those of gymnasium.utils.save_video.
+"""
 
 import math
 import os
@@ -11,17 +14,17 @@ from goalreel.errors import GoalreelError
 from goalreel.recorders.schedule import capped_cubic_video_schedule
 from goalreel.recorders.video_writer import OnVideo, VideoOptions, VideoWriter
 
-_MAX_OVERLAP = 8  # encoders that a stream of frames may keep busy, some 50 MB each
+_MAX_OVERLAP = 8  # encoders that run at the same time, about 50 MB each
 
 
 class _Snippet(NamedTuple):
     name: str
     writer: VideoWriter
-    stop: float  # number of the frame after its last
+    stop: float  # the index of the frame after its last
 
     def finish(self) -> None:
         if self.writer.finish() is None:
-            warnings.warn(f"{self.name}: no frames, no video", stacklevel=4)
+            warnings.warn(f"{self.name}: Skipped, as it has no frames.", stacklevel=4)
 
 
 def save_video(
@@ -40,51 +43,54 @@ def save_video(
     preset: str = "veryfast",
     on_video: OnVideo | None = None,
 ) -> None:
-    """Save an episode's frames, or snippets of them, in place of gymnasium.utils.save_video.
+    """Save an episode's frames, or snippets of them, like gymnasium.utils.save_video.
 
-        save_video(env.render(), "videos", fps=env.metadata["render_fps"], episode_index=3)
+    Examples:
+        >>> env = gymnasium.make("CartPole-v1", render_mode="rgb_array_list")
+        >>> _ = env.reset(seed=7)
+        >>> _ = env.step(0)
+        >>> goalreel.save_video(env.render(), "videos", fps=env.metadata["render_fps"])
 
     Args:
         frames: uint8 arrays (H, W, 3), the first of them from reset. A sequence is encoded snippet
-            by snippet. Any other iterable is read once, never held, and no further than the
-            snippets need; up to eight snippets of it may overlap.
-        video_folder: where the files go; made if it is not there.
-        episode_trigger: whether to save the episode of index `episode_index`, as
-            {name_prefix}-episode-{episode_index}.mp4.
-        step_trigger: whether to save a snippet from the frame of a step on, as
-            {name_prefix}-step-{step}.mp4. Without triggers, capped_cubic_video_schedule chooses
-            episodes.
-        video_length: frames of a snippet; None: up to the end.
-        name_prefix: of the files.
-        episode_index: number of the episode.
-        step_starting_index: number of the episode's first step.
+            by snippet. Any other iterable is read once, only as far as the snippets need, and at
+            most eight snippets of it may overlap.
+        video_folder: the folder of the videos, which is created if it is missing.
+        episode_trigger: takes `episode_index` and returns whether to save the episode, as
+            {name_prefix}-episode-{episode_index}.mp4. If there is no trigger, it is
+            capped_cubic_video_schedule.
+        step_trigger: takes a step's number and returns whether to save a snippet that starts with
+            its frame, as {name_prefix}-step-{step}.mp4.
+        video_length: the most frames of a snippet; None: up to the end.
+        name_prefix: the prefix of file names.
+        episode_index: the number of the episode.
+        step_starting_index: the number of the episode's first step.
         save_logger: "bar" shows the progress on standard error.
-        fps: frames per second, which must be given.
-        qp: x264's quantiser, 0 to 51. 0 stores exactly the pixels given; otherwise odd sizes grow
-            by a pixel.
-        preset: x264's.
+        fps: frames per second, required.
+        qp: x264's quantizer, 0 to 51. 0 is lossless. With others, odd sizes grow by a pixel.
+        preset: the x264 preset.
         on_video: called with the path, `episode_index` and {"episode", "step", "frames"} when a
-            snippet's file is whole; its step is that of its first frame.
+            file is complete. `step` is that of the first frame.
 
     Raises:
-        GoalreelError: arguments or frames are something else, too many snippets of a stream
-            overlap, or ffmpeg fails. Finished snippets stay, others leave no file. A snippet
-            without frames is left out with a warning.
+        GoalreelError: an argument or a frame is not allowed, too many snippets of an iterable
+            overlap, or ffmpeg fails. Finished snippets stay, and others leave no file. A snippet
+            without frames is skipped with a warning.
     """
     if episode_trigger is None and step_trigger is None:
         episode_trigger = capped_cubic_video_schedule
     if video_length is not None and video_length < 0:
-        raise GoalreelError(f"video_length: {video_length}; allowed: None, or 0 and more")
+        raise GoalreelError(f"video_length: {video_length} is not allowed. Use None, 0 or more.")
     if save_logger not in (None, "bar"):
-        raise GoalreelError(f"save_logger: {save_logger!r}; allowed: None, 'bar'")
+        raise GoalreelError(f"save_logger: {save_logger!r} is not allowed. Use None or 'bar'.")
     options = VideoOptions(fps, qp, preset, on_video=on_video)
     folder = Path(video_folder).absolute()
     folder.mkdir(parents=True, exist_ok=True)
 
-    def starting(number: int) -> list[_Snippet]:
-        """Return the snippet that starts with a frame, if there is one."""
+    def start_snippets(number: int) -> list[_Snippet]:
+        """Return the snippet that starts with a frame, in a list, which may be empty."""
         step = step_starting_index + max(number - 1, 0)
-        if number == 0:  # the frame from reset belongs to no step
+        if number == 0:  # the frame from reset has no step
             name, trigger, argument = f"episode-{episode_index}", episode_trigger, episode_index
         else:
             name, trigger, argument = f"step-{step}", step_trigger, step
@@ -98,10 +104,10 @@ def save_video(
 
     if not (hasattr(frames, "__len__") and hasattr(frames, "__getitem__")):
         shown = _progress(frames, "frames", save_logger)
-        _encode(shown, 0, starting(0), starting if step_trigger else None)
+        _encode(shown, 0, start_snippets(0), start_snippets if step_trigger else None)
         return
     for number in range(max(len(frames), 1)):
-        for snippet in starting(number):
+        for snippet in start_snippets(number):
             own = range(number, min(snippet.stop, len(frames)))
             shown = _progress(own, snippet.name, save_logger)
             _encode(map(frames.__getitem__, shown), number, [snippet])
@@ -111,21 +117,23 @@ def _encode(
     frames: Iterable,
     first: int,
     running: list[_Snippet],
-    starting: Callable[[int], list[_Snippet]] | None = None,
+    start_snippets: Callable[[int], list[_Snippet]] | None = None,
 ) -> None:
-    """Encode the snippets of frames that come once, and read no more than they need.
+    """Encode the snippets of an iterable of frames, reading no more frames than they need.
 
-    running: those that start with the frame of number `first`; starting: returns those that start
-    with a later one, None if none does.
+    Args:
+        frames: the frames.
+        first: the index of the first one.
+        running: the snippets that start with the first frame.
+        start_snippets: returns those that start with a later frame; None: there are none.
     """
     try:
         for number, frame in enumerate(frames, first):
-            running += starting(number) if starting and number > first else []
+            running += start_snippets(number) if start_snippets and number > first else []
             if len(running) > _MAX_OVERLAP:
                 raise GoalreelError(
-                    f"{len(running)} snippets overlap at frame {number}; allowed: {_MAX_OVERLAP} "
-                    f"of frames that come one by one; give a smaller video_length, or the frames "
-                    f"as a list"
+                    f"step_trigger: {len(running)} snippets overlap at frame {number}, more than "
+                    f"{_MAX_OVERLAP}. Use a smaller video_length, or pass the frames as a list."
                 )
             for snippet in running.copy():
                 if number < snippet.stop:
@@ -133,7 +141,7 @@ def _encode(
                 if number + 1 >= snippet.stop:
                     snippet.finish()
                     running.remove(snippet)
-            if not (starting or running):
+            if not (start_snippets or running):
                 break
         for snippet in running:
             snippet.finish()

@@ -1,8 +1,8 @@
-"""Which episodes get a video where nobody says so: Gymnasium's schedule, without Gymnasium."""
+"""Gymnasium's default schedule of recorded episodes, without importing Gymnasium."""
 
 
 def capped_cubic_video_schedule(episode_id: int) -> bool:
-    """Return whether an episode is a cube (0, 1, 8, 27, ... 729) or, from 1000 on, a thousand.
+    """Return whether an episode is a cube (0, 1, 8, ... 729) or, from 1000 on, a multiple of 1000.
 
     Source: gymnasium.utils.save_video.capped_cubic_video_schedule.
     """

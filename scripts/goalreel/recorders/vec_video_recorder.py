@@ -1,4 +1,4 @@
-"""VecVideoRecorder: Stable-Baselines3's wrapper of that name, with frames encoded as they come.
+"""VecVideoRecorder: Stable-Baselines3's wrapper, but frames are encoded when rendered.
 
 Importing this module imports stable_baselines3.
 """
@@ -13,14 +13,14 @@ from goalreel.recorders.video_writer import OnVideo, VideoOptions, VideoWriter
 
 
 class VecVideoRecorder(vec_env.VecVideoRecorder):
-    """Record videos of all environments side by side, in place of Stable-Baselines3's recorder.
+    """Record videos of all environments in a grid, like Stable-Baselines3's VecVideoRecorder.
 
-    It is Stable-Baselines3's wrapper, but frames go to the encoder when they are rendered, so that
-    memory stays flat. The last video is finished by `close`, and otherwise when the wrapper is
-    collected or Python ends.
+    Frames go to the encoder when they are rendered, so that memory stays flat. `close` finishes the
+    last video. Otherwise it is finished when the wrapper is garbage collected or Python ends.
 
-        envs = make_vec_env("CartPole-v1", 4)
-        envs = goalreel.sb3.VecVideoRecorder(envs, "videos", lambda step: step % 10_000 == 0)
+    Examples:
+        >>> envs = make_vec_env("CartPole-v1", 4)
+        >>> envs = goalreel.sb3.VecVideoRecorder(envs, "videos", lambda step: step % 10_000 == 0)
     """
 
     def __init__(
@@ -35,22 +35,22 @@ class VecVideoRecorder(vec_env.VecVideoRecorder):
         preset: str = "veryfast",
         on_video: OnVideo | None = None,
     ) -> None:
-        """Wrap `venv`; nothing is recorded before the first reset.
+        """Wrap a vector environment. Recording starts when the trigger returns True.
 
         Args:
-            venv: the vector environment; its render mode must be rgb_array.
-            video_folder: where the files go; made if it is not there.
-            record_video_trigger: whether a recording starts, by the number of steps so far.
-            video_length: steps of a recording, which has a frame more.
-            name_prefix: of the files, {name_prefix}-step-{first}-to-step-{last}.mp4.
-            qp: x264's quantiser, 0 to 51; 0 stores exactly the pixels.
-            preset: x264's.
-            on_video: called with the path, the video's number from 0 on, and a dict of that number
-                as `episode`, the first `step` and `frames`, when a video's file is whole.
+            venv: the vector environment, with the render mode rgb_array.
+            video_folder: the folder of the videos, which is created if it is missing.
+            record_video_trigger: takes the number of steps so far and returns whether to record.
+            video_length: the number of steps in a video, which has one frame more.
+            name_prefix: the prefix of file names, {name_prefix}-step-{first}-to-step-{last}.mp4.
+            qp: x264's quantizer, 0 to 51. 0 is lossless.
+            preset: the x264 preset.
+            on_video: called with the path, the video's number and its info when a file is complete.
+                The info has that number as `episode`, the first `step`, and `frames`.
 
         Raises:
-            AssertionError: the render mode gives no pictures.
-            GoalreelError: a setting is not allowed.
+            AssertionError: the render mode does not return frames.
+            GoalreelError: an argument is not allowed.
         """
         with without_moviepy():
             super().__init__(venv, video_folder, record_video_trigger, video_length, name_prefix)
@@ -68,4 +68,4 @@ class VecVideoRecorder(vec_env.VecVideoRecorder):
         video.finish()
 
     def __del__(self) -> None:
-        """Say nothing of a video that was not closed: it is finished, see VideoWriter's `owner`."""
+        """Suppress the warning. VideoWriter finishes the video, see its `owner`."""

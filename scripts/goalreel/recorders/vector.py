@@ -1,4 +1,4 @@
-"""RecordVideo for vector environments: a video of each sub-environment's episode, or one of all.
+"""RecordVideo for Gymnasium's vector environments: a video per episode, or one of all as a grid.
 
 Importing this module imports gymnasium.
 """
@@ -17,23 +17,27 @@ from goalreel.errors import GoalreelError
 from goalreel.recorders.recorder import Recorder, add_step, new_info
 from goalreel.recorders.video_writer import VideoWriter
 
-_FINAL = "final_frame"  # in the info of an episode's last step
+_FINAL = "final_frame"  # the key in the info of an episode's last step
 
 
 class FinalFrame(gymnasium.Wrapper):
-    """Draws an episode's last frame before a vector environment resets it in the same step.
+    """Render an episode's last frame before a vector environment resets it in the same step.
 
-        gymnasium.make_vec(ID, 8, "async", vector_kwargs={"autoreset_mode": "SameStep"},
-                           wrappers=[goalreel.vector.FinalFrame], render_mode="rgb_array")
+    You need it only for an AsyncVectorEnv with the autoreset mode SameStep, because RecordVideo
+    wraps the environments of a SyncVectorEnv itself.
 
-    RecordVideo wraps a SyncVectorEnv's environments itself; those of an AsyncVectorEnv live in
-    other processes.
+    Examples:
+        >>> envs = gymnasium.make_vec(
+        ...     "CartPole-v1", 8, "async", render_mode="rgb_array",
+        ...     vector_kwargs={"autoreset_mode": "SameStep"},
+        ...     wrappers=[goalreel.vector.FinalFrame],
+        ... )
     """
 
     has_final_frame = True
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
-        """Step the environment; the last step's info has its picture as `final_frame`."""
+        """Step the environment. The info of an episode's last step has `final_frame`."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         if terminated or truncated:
             info = {**info, _FINAL: self.env.render()}
@@ -41,20 +45,21 @@ class FinalFrame(gymnasium.Wrapper):
 
 
 class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
-    """Record episodes of vector environments, in place of gymnasium.wrappers.vector.RecordVideo.
+    """Record episodes of vector environments, like gymnasium.wrappers.vector.RecordVideo.
 
-    Parameters are Gymnasium's (1.4.0) and those of goalreel.RecordVideo. Each chosen
-    sub-environment's episode is a video of its own, {name_prefix}-episode-{number}-env-{index}.mp4,
-    from its reset to its own last frame, in every autoreset mode; episodes are counted over all
-    sub-environments, in the order of their beginning. Frames go to the encoder when they are
-    rendered; nothing is rendered while nothing is recorded. Videos are finished by the episode's
-    end, by `close`, or when the wrapper is collected or Python ends.
+    Each episode of a chosen sub-environment is a video of its own, from its reset to its last
+    frame, in every autoreset mode: {name_prefix}-episode-{number}-env-{index}.mp4. Episodes are
+    numbered over all sub-environments in the order in which they start. Frames go to the encoder
+    when they are rendered, and nothing is rendered without a recording. A video is finished at the
+    end of its episode, by `close`, or when the wrapper is garbage collected or Python ends.
 
-    With `grid` there is one video of all chosen sub-environments side by side, from the reset of
-    the first of them to its end, as Gymnasium's, and with its names.
+    With `grid` there is one video of all chosen sub-environments, from the reset of the first of
+    them to its end, with the names of Gymnasium's recorder.
 
-        envs = gymnasium.make_vec("CartPole-v1", 8, render_mode="rgb_array")
-        envs = goalreel.vector.RecordVideo(envs, "videos")
+    Examples:
+        >>> envs = gymnasium.make_vec("CartPole-v1", 8, render_mode="rgb_array")
+        >>> envs = goalreel.vector.RecordVideo(envs, "videos")
+        >>> observations, infos = envs.reset(seed=1)
     """
 
     def __init__(
@@ -75,37 +80,37 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         grid: bool = False,
         **video: Any,
     ) -> None:
-        """Wrap `env`; nothing is recorded before the first reset.
+        """Wrap a vector environment. Recording starts at a reset or a step that a trigger selects.
 
         Args:
-            env: the vector environment; its render mode must be rgb_array.
-            video_folder: where the files go; made if it is not there.
-            video_aspect_ratio: width and height of a grid, as near as rows of equal length come.
-            record_first_only: whether to record sub-environment 0 alone.
-            episode_trigger: whether an episode is recorded, by its number; by default
-                capped_cubic_video_schedule.
-            step_trigger: whether recordings of all chosen sub-environments start at a step of the
-                vector environment, as {name_prefix}-step-{step}-env-{index}.mp4.
-            video_length: steps until a recording stops, which then has a frame more; 0: until the
-                episode's end.
-            name_prefix: of the files.
-            fps: by default the environments' render_fps, or 30.
-            disable_logger: False names each finished video on standard error.
-            gc_trigger: whether to collect garbage after the recording of an episode.
-            record: the sub-environments to record, by their indices; None for all.
+            env: the vector environment, with the render mode rgb_array.
+            video_folder: the folder of the videos, which is created if it is missing.
+            video_aspect_ratio: about the width and height of a grid, whose rows have equal lengths.
+            record_first_only: whether to record only sub-environment 0.
+            episode_trigger: takes the episode's number and returns whether to record it. The
+                default is capped_cubic_video_schedule.
+            step_trigger: takes the number of steps of the vector environment and returns whether to
+                record all chosen sub-environments, as {name_prefix}-step-{step}-env-{index}.mp4.
+            video_length: the number of steps in a video, which has one frame more; 0: up to the end
+                of the episode.
+            name_prefix: the prefix of file names.
+            fps: frames per second, by default the environments' render_fps, or 30.
+            disable_logger: whether not to print the name of each video to standard error.
+            gc_trigger: takes the episode's number and returns whether to collect garbage after its
+                recording.
+            record: the indices of the sub-environments to record, None for all.
             grid: whether to make one video of all of them.
-            video: qp, preset, name_pattern, statistics and on_video, see VideoOptions.
+            video: qp, preset, name_pattern, statistics and on_video of VideoOptions.
 
         Raises:
-            ValueError: the render mode gives no pictures.
-            GoalreelError: a setting is not allowed, or sub-environments in other processes are
-                reset in the same step without FinalFrame.
+            ValueError: the render mode is not rgb_array.
+            GoalreelError: an argument is not allowed, or FinalFrame is missing.
         """
         given = locals()
         if env.render_mode != "rgb_array":
             raise ValueError(
-                f"Render mode is {env.render_mode}, which vector.RecordVideo cannot record; make "
-                "the vector environment with render_mode='rgb_array'"
+                f"Render mode is {env.render_mode}, which vector.RecordVideo cannot record. Make "
+                "the vector environment with render_mode='rgb_array'."
             )
         chosen = range(env.num_envs) if record is None else record
         self.record = (0,) if record_first_only else tuple(chosen)
@@ -113,23 +118,23 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
             self.record
         ):
             raise GoalreelError(
-                f"record: {record!r}; allowed: different indices from 0 to {env.num_envs - 1}, or "
-                f"None for all"
+                f"record: {record!r} is not allowed. Use different indices from 0 to "
+                f"{env.num_envs - 1}, or None for all."
             )
         self.grid = grid
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*same-step")  # Gymnasium's loses the last frames
+            warnings.filterwarnings("ignore", ".*same-step")  # goalreel keeps the last frames
             self._configure(gymnasium.wrappers.vector.RecordVideo, given, ("record", "grid"))
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
-            _see_final_frames(env)
+            _require_final_frames(env)
         self._episodes = [new_info(-1, None, index) for index in range(self.num_envs)]
-        self._over = np.zeros(self.num_envs, bool)  # whose episode ended with the last step
-        self._videos: dict[int, VideoWriter] = {}  # by sub-environment; a grid's by its first
+        self._has_ended = np.zeros(self.num_envs, bool)  # the episodes that the last step ended
+        self._videos: dict[int, VideoWriter] = {}  # by sub-environment, a grid's by its first
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict | None = None
     ) -> tuple[Any, dict]:
-        """Reset the environments, or those of options["reset_mask"]; recordings may start."""
+        """Reset all sub-environments, or those of options["reset_mask"], and start recordings."""
         mask = (options or {}).get("reset_mask", np.ones(self.num_envs, bool))
         observations, infos = self.env.reset(seed=seed, options=options)
         seeds = seed
@@ -140,13 +145,14 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         return observations, infos
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict]:
-        """Step the environments and record their frames; recordings may start and end.
+        """Step the environments, record their frames, and start and finish videos if due.
 
-        Raises GoalreelError if a frame is not uint8 (H, W, 3) or ffmpeg fails.
+        Raises:
+            GoalreelError: a frame is not uint8 (H, W, 3), or ffmpeg fails.
         """
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         self.step_id += 1
-        waits, mode = self._over.copy(), self.autoreset_mode  # waits: for its reset
+        waits, mode = self._has_ended.copy(), self.autoreset_mode  # waits for a reset
         if mode == AutoresetMode.NEXT_STEP:
             self._begin(waits)
         for index in np.flatnonzero(~waits).tolist():
@@ -157,30 +163,34 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
             self.start_recording(f"{self.name_prefix}-step-{self.step_id}")
         is_new = ~waits | (mode == AutoresetMode.NEXT_STEP)
         self._record(is_new, over, _final_frames(infos, over))
-        self._over = over | (waits & (mode == AutoresetMode.DISABLED))
+        self._has_ended = over | (waits & (mode == AutoresetMode.DISABLED))
         if mode == AutoresetMode.SAME_STEP:
             self._begin(over)
             self._record(over)
         return observations, rewards, terminations, truncations, infos
 
     def start_recording(self, video_name: str) -> None:
-        """Start to record {video_name}-env-{index}.mp4 of all chosen sub-environments."""
+        """Start videos {video_name}-env-{index}.mp4 of all chosen sub-environments."""
         self._start(self.record, video_name)
 
     def stop_recording(self) -> None:
-        """Finish all videos. Raises GoalreelError if ffmpeg fails; `close` does this, too."""
+        """Finish all videos, as `close` does.
+
+        Raises:
+            GoalreelError: ffmpeg fails.
+        """
         for index in list(self._videos):
             self._stop(index)
 
     def _begin(self, mask: np.ndarray, seeds: Sequence[int | None] | None = None) -> None:
-        """Note that episodes begin, and start the recordings of those that are chosen."""
+        """Start episodes, and the recordings of those that the trigger selects."""
         for index in np.flatnonzero(mask).tolist():
-            self._over[index] = False
+            self._has_ended[index] = False
             counts = index == self.record[0] if self.grid else True
             self.episode_id += counts
             self._episodes[index] = new_info(self.episode_id, seeds and seeds[index], index)
             if index in self._videos and self.video_length == float("inf"):
-                self._stop(index)  # it was reset before its end
+                self._stop(index)  # the reset cut it short
             wanted = index in self.record and counts
             if wanted and self.episode_trigger and self.episode_trigger(self.episode_id):
                 self._start([index], f"{self.name_prefix}-episode-{self.episode_id}")
@@ -204,16 +214,18 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         over: np.ndarray | None = None,
         final: Mapping[int, np.ndarray] = MappingProxyType({}),
     ) -> None:
-        """Write the frames of sub-environments that have a new one, and end what is over or full.
+        """Write the new frames of sub-environments, and finish the videos that end.
 
-        is_new: (num_envs,) bool, which have one; over: whose episode has ended with it; final:
-        their last frames, where the environment shows the next episode already.
+        Args:
+            is_new: (num_envs,) bool, the sub-environments with a new frame.
+            over: (num_envs,) bool, the sub-environments whose episode ended with it.
+            final: the last frames of episodes whose sub-environment shows the next episode.
         """
         recorded = [i for i in self._videos if is_new[i]]
         if not recorded:
             return
         shown = self.record if self.grid else recorded
-        frames = self._rendered([i for i in shown if i not in final]) | final
+        frames = self._render([i for i in shown if i not in final]) | final
         for index in recorded:
             video = self._videos[index]
             video.append(
@@ -223,12 +235,12 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
             if ended or len(video) > self.video_length:
                 self._stop(index)
 
-    def _rendered(self, indices: Sequence[int]) -> dict[int, np.ndarray]:
-        """Return the pictures of sub-environments."""
+    def _render(self, indices: Sequence[int]) -> dict[int, np.ndarray]:
+        """Return the frames of sub-environments."""
         if isinstance(self.env, SyncVectorEnv):
             return {index: self.env.envs[index].render() for index in indices}
-        pictures = self.env.render() if indices else ()
-        return {index: pictures[index] for index in indices}
+        frames = self.env.render() if indices else ()
+        return {index: frames[index] for index in indices}
 
     def _side_by_side(self, frames: Sequence[np.ndarray]) -> np.ndarray:
         if self.frame_cols < 0:
@@ -236,11 +248,11 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         return self._concat_frames(frames)
 
 
-def _see_final_frames(env: VectorEnv) -> None:
-    """Have the last frames of episodes drawn, where the same step shows the next one's first."""
+def _require_final_frames(env: VectorEnv) -> None:
+    """Raise GoalreelError if a same-step environment cannot provide last frames."""
     base = env.unwrapped
     if isinstance(base, SyncVectorEnv):
-        base.envs = [FinalFrame(one) for one in base.envs]
+        base.envs = [FinalFrame(sub_env) for sub_env in base.envs]
         return
     try:
         has_final_frames = isinstance(base, AsyncVectorEnv) and all(
@@ -250,14 +262,14 @@ def _see_final_frames(env: VectorEnv) -> None:
         has_final_frames = False
     if not has_final_frames:
         raise GoalreelError(
-            f"{env} resets an episode in the step that ends it, so that its last frame is gone; "
-            f"allowed: an AsyncVectorEnv made with wrappers=[goalreel.vector.FinalFrame], a "
-            f"SyncVectorEnv, or autoreset_mode=AutoresetMode.NEXT_STEP"
+            f"env: {env} loses the last frame of each episode, as the last step resets it. Use:\n"
+            f"  an AsyncVectorEnv with wrappers=[goalreel.vector.FinalFrame]\n"
+            f"  a SyncVectorEnv\n  autoreset_mode=AutoresetMode.NEXT_STEP"
         )
 
 
 def _final_frames(infos: dict, over: np.ndarray) -> dict[int, np.ndarray]:
-    """Take the last frames out of a step's infos."""
+    """Remove the last frames from the infos of a step and return them."""
     final_info = infos.get("final_info", {})
     frames, _ = final_info.pop(_FINAL, None), final_info.pop(f"_{_FINAL}", None)
     return {} if frames is None else {i: frames[i] for i in np.flatnonzero(over).tolist()}

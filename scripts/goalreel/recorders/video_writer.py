@@ -1,4 +1,8 @@
-"""RGB frames to an MP4 file while they are made: one `write` after another, none kept in memory."""
+"""Write RGB frames to an MP4 file while they are made, without keeping them in memory.
+
+A `VideoWriter` takes frames and pipes them to ffmpeg. `VideoOptions` says how videos are encoded,
+named and reported.
+"""
 
 import json
 import os
@@ -15,13 +19,13 @@ import numpy as np
 from goalreel.arrays import to_rgb
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import PRESETS, check_frames, recording
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, unknown
 from goalreel.files.atomic import replacing
 from goalreel.mp4.reader import read_index
 
 _LOWEST_FPS, _HIGHEST_FPS = 0.001, 1000
-_LARGEST_DENOMINATOR = 1001  # of a frame rate: 30000/1001 is one
-# Called with a finished video's path, its episode's number and what is known of that.
+_LARGEST_DENOMINATOR = 1001  # as in the frame rate 30000/1001
+# Called with a complete video's path, its episode's number and info.
 OnVideo = Callable[[str, int, dict], object]
 _SAMPLE = {"name_prefix": "", "env": 0, "episode": 0, "step": 0, "seed": 0, "return": 0.0}
 _SAMPLE |= {"length": 0, "terminated": False, "truncated": False}
@@ -29,22 +33,22 @@ _SAMPLE |= {"length": 0, "terminated": False, "truncated": False}
 
 @dataclass(frozen=True)
 class VideoOptions:
-    """How videos are written. Raises GoalreelError if an option is not allowed.
+    """Options of videos. Raises GoalreelError if one is not allowed.
 
     Attributes:
-        fps: frames per second, 0.001 to 1000, taken as the nearest fraction with a denominator up
-            to 1001.
-        qp: x264's quantiser, 0 to 51; 0 stores exactly the pixels.
-        preset: x264's.
-        name_pattern: of the files' names in place of Gymnasium's, such as
-            "episode-{episode}-return-{return:.0f}"; also {step}, at which the recording began,
-            {seed}, {length}, {name_prefix}, {env}, the index of a sub-environment, {terminated}
+        fps: frames per second, 0.001 to 1000, rounded to a fraction with a denominator of at most
+            1001.
+        qp: x264's quantizer, 0 to 51. 0 is lossless.
+        preset: the x264 preset.
+        name_pattern: the pattern of file names, instead of Gymnasium's names, such as
+            "episode-{episode}-return-{return:.0f}". Other fields are {step} (at the start),
+            {seed}, {length}, {name_prefix}, {env} (the index of a sub-environment), {terminated}
             and {truncated}.
-        statistics: whether each video gets a JSON file beside it, of `info` below.
-        on_video: called with the path, the episode's number and its `info`, a dict of those fields
-            and `frames`, when a video's file is whole. All are of the episode in which the
-            recording began; a seed is known where `reset` was given one.
-        name_prefix: of the files' names.
+        statistics: whether to write the info next to each video, as JSON.
+        on_video: called with the path, the episode's number and its info when a file is complete.
+            The info is a dict of the fields above and `frames`, of the episode in which the
+            recording started. The seed is known if `reset` was given one.
+        name_prefix: the prefix of file names.
     """
 
     fps: float | None
@@ -58,11 +62,15 @@ class VideoOptions:
     def __post_init__(self) -> None:
         """Check the options."""
         if not (isinstance(self.fps, Real) and _LOWEST_FPS <= self.fps <= _HIGHEST_FPS):
-            raise GoalreelError(f"fps: {self.fps!r}; allowed: {_LOWEST_FPS} to {_HIGHEST_FPS}")
+            raise GoalreelError(
+                f"fps: {self.fps!r} is not allowed. Use {_LOWEST_FPS} to {_HIGHEST_FPS}."
+            )
         if self.qp not in range(52):
-            raise GoalreelError(f"qp: {self.qp!r}; allowed: a whole number from 0 (lossless) to 51")
+            raise GoalreelError(
+                f"qp: {self.qp!r} is not allowed. Use a whole number from 0 (lossless) to 51."
+            )
         if self.preset not in PRESETS:
-            raise GoalreelError(f"preset: {self.preset!r}; allowed: {', '.join(PRESETS)}")
+            raise GoalreelError(f"preset: {unknown('value', self.preset, PRESETS)}")
         if self.name_pattern is None:
             return
         try:
@@ -70,13 +78,14 @@ class VideoOptions:
             names = {self.name_pattern.format(**fields) for fields in (_SAMPLE, others)}
         except (LookupError, ValueError, AttributeError, TypeError) as error:
             raise GoalreelError(
-                f"name_pattern: {self.name_pattern!r} ({type(error).__name__}: {error}); allowed "
-                f"fields: {', '.join(f'{{{name}}}' for name in _SAMPLE)}"
+                f"name_pattern: {self.name_pattern!r} has an unknown field or format "
+                f"({type(error).__name__}: {error}). Use these fields:\n"
+                f"  {', '.join(f'{{{name}}}' for name in _SAMPLE)}"
             ) from None
         if len(names) < 2 or "/" in self.name_pattern:
             raise GoalreelError(
-                f"name_pattern: {self.name_pattern!r}; allowed: a file's name without its suffix, "
-                f"with {{episode}} or {{step}} in it, which tell videos apart"
+                f"name_pattern: {self.name_pattern!r} is not allowed. Use a file name without "
+                f"suffix, with {{episode}} or {{step}}."
             )
 
     @property
@@ -86,15 +95,15 @@ class VideoOptions:
 
     @property
     def encoding(self) -> dict:
-        """The preset and the quantiser."""
+        """The preset and the quantizer."""
         return {"preset": self.preset, "qp": int(self.qp)}
 
 
 class VideoWriter:
-    """An MP4 file in the making; it takes its name when `finish` has found all frames in it.
+    """An MP4 file that is being written. It gets its name when it has all frames.
 
-    For a recorder it is the list of its frames. A forked child's copy does nothing: the file is its
-    parent's.
+    A recorder uses it like a list of frames. The copy in a forked child does nothing, because the
+    file belongs to the parent.
     """
 
     def __init__(
@@ -106,25 +115,25 @@ class VideoWriter:
         owner: object | None = None,
         first: int = 0,
     ) -> None:
-        """Begin without a frame; ffmpeg starts with the first one.
+        """Start without frames. ffmpeg starts with the first one.
 
         Args:
-            path: the file, where the options have no pattern of its name.
-            options: how it is written.
-            episode: what is known of the episode that it begins in, which the owner updates.
-            step: at which it begins.
-            owner: what records it, which is not held. The video is finished at the latest when its
-                owner is collected or Python ends.
-            first: the number that errors give to the first frame.
+            path: the file, unless the options have a name_pattern.
+            options: the options of the video.
+            episode: the info of the current episode, which the owner updates.
+            step: the step at which the video starts.
+            owner: the recorder. The video is finished at the latest when it is garbage collected or
+                Python ends.
+            first: the index of the first frame in error messages.
         """
-        self._path = path.absolute()  # the program may change its folder meanwhile
+        self._path = path.absolute()  # the program may change its working folder
         self._options, self._episode, self._step, self._first = options, episode, step, first
         self._shape: tuple[int, ...] = ()
-        self._odd = (0, 0)  # rows and columns that yuv420p, which wants even sides, adds
+        self._odd = (0, 0)  # rows and columns added to odd sides for yuv420p
         self._draft: Path | None = None
         self._stream: ffmpeg.Stream | None = None
-        self._is_over, self._process = False, os.getpid()
-        # While ffmpeg can still be waited for; `__del__` may be too late when Python ends.
+        self._is_finished, self._pid = False, os.getpid()
+        # When Python ends, `__del__` may be too late to wait for ffmpeg.
         self._at_exit = weakref.finalize(owner, self.finish) if owner is not None else None
 
     def __len__(self) -> int:
@@ -132,23 +141,25 @@ class VideoWriter:
         return self._stream.written if self._stream else 0
 
     def append(self, frame: np.ndarray) -> None:
-        """Write a frame, (H, W, 3) uint8, of the first one's size.
+        """Write a frame, (H, W, 3) uint8, of the same size as the first one.
 
-        Where the size is odd and qp is not 0, the last row or column is repeated. Raises
-        GoalreelError, and drops the file, if the frame is something else or ffmpeg fails; further
-        frames are ignored then.
+        If a side is odd and qp is not 0, the last row or column is repeated.
+
+        Raises:
+            GoalreelError: the frame is not allowed, or ffmpeg fails. The file is deleted, and
+                further frames are ignored.
         """
-        if self._is_over or self._process != os.getpid():
+        if self._is_finished or self._pid != os.getpid():
             return
         try:
             pixels = _rgb_frame(frame, self._first + len(self), self._shape)
             if self._stream is None:
                 self._start(pixels.shape)
             if any(self._odd):
-                down, across = self._odd
-                pixels = np.pad(pixels, ((0, down), (0, across), (0, 0)), "edge")
+                rows, columns = self._odd
+                pixels = np.pad(pixels, ((0, rows), (0, columns), (0, 0)), "edge")
             self._stream.write(pixels)
-        except GoalreelError:  # not an interrupt, after which the frames so far are still good
+        except GoalreelError:  # after an interrupt, the frames so far are intact
             self.abort()
             raise
 
@@ -159,26 +170,26 @@ class VideoWriter:
         return self
 
     def abort(self) -> None:
-        """Stop, and leave no file. After `finish` nothing happens."""
-        if self._is_over or self._process != os.getpid():
+        """Stop and delete the file, unless it is finished."""
+        if self._is_finished or self._pid != os.getpid():
             return
-        self._end()
+        self._set_finished()
         if self._stream is not None:
             self._stream.abort()
         if self._draft is not None:
             self._draft.unlink(missing_ok=True)
 
-    def _end(self) -> None:
-        self._is_over = True
+    def _set_finished(self) -> None:
+        self._is_finished = True
         if self._at_exit is not None:
             self._at_exit.detach()
 
     def _start(self, shape: tuple[int, ...]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # Not open in `replacing` all along: two recorders of one name must not remove each
-        # other's drafts. Whoever finishes last has the name, as with Gymnasium.
-        handle, name = tempfile.mkstemp(".part", f".{self._path.name}.", self._path.parent)
-        os.close(handle)
+        # `replacing` would delete the draft of another recorder of this name. As in Gymnasium, the
+        # last one to finish gets the name.
+        descriptor, name = tempfile.mkstemp(".part", f".{self._path.name}.", self._path.parent)
+        os.close(descriptor)
         self._draft, self._shape = Path(name), shape
         height, width = shape[:2]
         encoding = self._options.encoding
@@ -189,12 +200,15 @@ class VideoWriter:
         self._stream = ffmpeg.Stream(arguments, own_group=True)
 
     def finish(self) -> Path | None:
-        """Give the file its name, and tell of it; return its path, None without a frame.
+        """Name the file, call `on_video` and return the path, or None if there are no frames.
 
-        An interrupt leaves it to be finished later. Raises GoalreelError, and drops the file, if
-        ffmpeg fails or the file does not hold exactly the frames written.
+        After an interrupt it can be called again.
+
+        Raises:
+            GoalreelError: ffmpeg fails, or the file does not hold exactly the written frames. The
+                file is deleted.
         """
-        if self._stream is None or self._is_over or self._process != os.getpid():
+        if self._stream is None or self._is_finished or self._pid != os.getpid():
             self.abort()
             return None
         options, info = self._options, dict(self._episode) | {"step": self._step}
@@ -205,20 +219,24 @@ class VideoWriter:
         try:
             info["frames"] = self._stream.finish()
             if not self._draft.exists():
-                raise GoalreelError(f"{self._draft}: removed while {path} was recorded")
+                raise GoalreelError(
+                    f"{self._draft}: It was deleted before {path.name} was complete. Record again."
+                )
             check_frames(read_index(self._draft), info["frames"], options.rate)
             try:
-                with replacing(path) as place:
-                    os.replace(self._draft, place)
+                with replacing(path) as temporary:
+                    os.replace(self._draft, temporary)
             except OSError as error:
-                raise GoalreelError(f"{path}: cannot be written: {error}") from None
+                raise GoalreelError(
+                    f"{path}: It cannot be written ({error}). Use another video_folder."
+                ) from None
         except GoalreelError:
             self.abort()
             raise
-        self._end()
+        self._set_finished()
         if options.statistics:
-            with replacing(path.with_suffix(".json")) as place:
-                place.write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
+            with replacing(path.with_suffix(".json")) as temporary:
+                temporary.write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
         if options.on_video is not None:
             options.on_video(os.fspath(path), info["episode"], info)
         return path
@@ -227,17 +245,17 @@ class VideoWriter:
 def _rgb_frame(frame: np.ndarray, number: int, shape: tuple[int, ...] = ()) -> np.ndarray:
     """Return a frame as a contiguous (H, W, 3) uint8 array.
 
-    number: for errors. shape: what it must be, () for any. Raises GoalreelError.
+    number: for errors. shape: the required shape, () for any. Raises GoalreelError.
     """
     try:
         pixels = to_rgb(np.asarray(frame))
-    except ValueError:  # a ragged list
+    except ValueError:  # from a ragged list
         pixels = np.asarray(None)
     fits = pixels.dtype == np.uint8 and pixels.size and pixels.shape[2:] == (3,)
     if fits and shape in ((), pixels.shape):
         return np.ascontiguousarray(pixels)
-    allowed = f"{shape}, as the frames before it" if fits else "(height, width, 3)"
+    allowed = f"{shape}, like the frames before" if fits else "(height, width, 3)"
     raise GoalreelError(
-        f"frame {number}: {type(frame).__name__} of {pixels.dtype}, shape {pixels.shape}; "
-        f"allowed: uint8, shape {allowed}"
+        f"frame {number}: {type(frame).__name__} of {pixels.dtype} and shape {pixels.shape} is not "
+        f"allowed. Use uint8 of shape {allowed}."
     )

@@ -36,33 +36,36 @@ def film(
     progress: Callable | None = None,
     **options: object,
 ) -> "pandas.DataFrame":
-    """Film what a policy does, with captions and chapters, and return the table of its episodes.
+    """Film episodes of a policy, with captions and chapters, and return their table.
 
-        goalreel.film("CartPole-v1", lambda obs: int(obs[2] > 0), episodes=20, to="cart.mp4")
+    The film has the same bytes as that of the workflow with the same configuration. For thousands
+    of episodes run `snakemake`, which uses all cores and can resume. You may call `film` from
+    several threads.
 
-    The stages are the workflow's, here in this process: the same configuration gives the same film,
-    byte for byte. For thousands of episodes `snakemake` uses all cores, and goes on after a stop.
-    Calls in several threads do not affect each other.
+    Examples:
+        >>> import goalreel
+        >>> policy = lambda observation: int(observation[2] > 0)
+        >>> table = goalreel.film("CartPole-v1", policy, episodes=20, to="cart.mp4")
 
     Args:
-        env: an id, or an environment of gymnasium.make, of which one like it is made anew.
-        policy: a name or a section `policy` of the configuration; or a function of an observation
-            that returns an action; or a model with Stable-Baselines3's `predict`, asked for its
-            deterministic action. An action must depend on the observation alone.
-        episodes: how many, whatever their outcome; `reaches` and `seeds` take its place.
-        to: the film to write, .mp4.
+        env: an environment id, or an environment that gymnasium.make returned; goalreel makes a
+            new one like it.
+        policy: a policy name, a section `policy` of the configuration, a function that maps an
+            observation to an action, or a model with Stable-Baselines3's `predict`, which chooses
+            deterministic actions. Actions must depend only on the observation.
+        episodes: the number of episodes. You can pass `reaches` or `seeds` instead.
+        to: the path of the film, which ends in .mp4.
         seed: the root seed, from which each episode's seed is derived.
-        log: called with each line of the stages' log, such as `print` or `logger.info`.
-        progress: makes a progress bar, as `tqdm.tqdm` does: it is called with `total` and `unit`,
-            and what it returns has `update(n)` and `close()`.
-        options: of the configuration, such as success=18 or overlay={"hud": True}.
+        log: called with each line of the log, such as `print` or `logger.info`.
+        progress: makes a progress bar, such as `tqdm.tqdm`. It is called with `total` and `unit`
+            and returns an object with `update(n)` and `close()`.
+        options: other options of the configuration, such as success=18 or overlay={"hud": True}.
 
     Returns:
-        A row for each filmed episode: seed, steps, return, outcome, its place in the film, ...
+        One row per filmed episode, with its seed, steps, return, outcome and place in the film.
 
     Raises:
         GoalreelError: an option is wrong, the policy must be trained first, or a stage fails.
-
     """
     if Path(to).suffix != ".mp4":
         raise GoalreelError(f"to: {str(to)!r} is not an .mp4 file. Write to='film.mp4'.")

@@ -92,30 +92,29 @@ def is_system_error(error: BaseException) -> bool:
     return number not in (None, errno.EINVAL, errno.EISDIR, errno.ENOTDIR)
 
 
-def did_you_mean(word: object, known: Iterable[str]) -> str:
+def suggest(word: object, known: Iterable[str]) -> str:
     """Return a question that names the most similar known word, "" if none is similar."""
     import difflib
 
     known, now = list(known), FORMER_NAMES.get(str(word))
     close = [now] if now in known else difflib.get_close_matches(str(word), known, 1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f"Did you mean {close[0]!r}?" if close else ""
 
 
-def suggest(word: object, known: Iterable[str]) -> str:
-    """Return a question that names the most similar known word, "" if none is similar."""
-    return did_you_mean(word, known)[2:].replace("did", "Did", 1)
+def use(values: Collection[str], room: int = _ROOM, page: str = "docs/reference/options.md") -> str:
+    """Return the fix that names the allowed values.
 
-
-def use(values: Collection[str], room: int = _ROOM) -> str:
-    """Return the fix that names the allowed values, or their page if there are many.
-
-    room: the most characters that the values may take
+    Args:
+        values: all of them, in words.
+        room: the most characters that they may take.
+        page: named instead if there are too many.
     """
-    *others, last = values or ["no value"]
+    if not values:
+        return "Remove it."
+    *others, last = values
     listed = f"{', '.join(others)} or {last}" if others else last
-    if len(values) > _MOST_VALUES or len(listed) > room:
-        return "See docs/reference/options.md."
-    return f"Use {listed}."
+    is_short = len(values) <= _MOST_VALUES and len(listed) <= room
+    return f"Use {listed}." if is_short else f"See {page}."
 
 
 def unknown(kind: str, word: object, known: Collection[str]) -> str:

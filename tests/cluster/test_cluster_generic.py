@@ -72,7 +72,7 @@ def test_job_rejects_options_edited_after_submission(project, tmp_path):
     target = "results/trajectories/00000.npz"
     project.fail(*PROFILE, "--retries", "0", target, config=FEW, **environment)
     log = (tmp_path / "output").read_text()
-    assert "the configuration has changed since the run that submitted this job began" in log
+    assert "The configuration changed after the run started" in log
     assert "Traceback" not in log
     assert not (project.folder / target).exists()
 

@@ -5,9 +5,11 @@ from pathlib import Path
 from fuzzing import deep, examples, junk, keys, leaves, works_or_names
 from hypothesis import given
 from hypothesis import strategies as st
+from message_form import check_form
 
 from goalreel.configuration.schema import schema
 from goalreel.encoding.encoder_selection import cards, choose
+from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import canonical
 from goalreel.workflow.config import load_config
 from goalreel.workflow.plan import Plan
@@ -52,6 +54,19 @@ def _value(schema) -> st.SearchStrategy:
     return st.one_of(fits, fits, fits, fits, junk, deep)
 
 
+def loaded(given: dict, *names: str) -> dict | None:
+    """Return a configuration, None if it is rejected by a message that holds one of `names`."""
+
+    def load() -> dict:
+        try:
+            return load_config(given)
+        except GoalreelError as error:
+            check_form(str(error))
+            raise
+
+    return works_or_names(load, *names)
+
+
 _OPTIONS = {key: _value(inner) for key, inner in _SCHEMA["properties"].items()}
 _OPTIONS["env"] = st.sampled_from(_ENVS) | junk.filter(lambda v: ":" not in str(v)[1:])
 _KEYS = keys | st.integers() | st.none() | st.booleans() | st.floats() | st.tuples(st.integers())
@@ -60,7 +75,7 @@ _KEYS = keys | st.integers() | st.none() | st.booleans() | st.floats() | st.tupl
 @examples(sample=150, full=20_000)
 @given(st.fixed_dictionaries({}, optional=_OPTIONS), st.dictionaries(_KEYS, junk, max_size=1))
 def test_any_configuration_is_taken_or_refused_by_name(given_, others):
-    config = works_or_names(lambda: load_config(given_ | others), "the configuration has")
+    config = loaded(given_ | others, ": ")
     if config is not None:  # a valid one can be planned
         canonical(config)
         cards(config, choose(config))
@@ -83,8 +98,8 @@ def test_one_wrong_value_is_refused_by_its_key(data):
     name = f"{key}.{inner}" if inner else key
     asked = {key: {inner: value} if inner else value}
     # If two keys contradict each other, the message names both.
-    others = (f"\n  {key}:", "encode.encoder:", "policy.", "render.", "shard_size:")
-    config = works_or_names(lambda: load_config(asked), f"\n  {name}", *others)
+    others = (f"{key}:", "encode.encoder:", "policy.", "render.", "shard_size:")
+    config = loaded(asked, name, *others)
     if config is not None:
         canonical(config)
         cards(config, choose(config))

@@ -169,7 +169,7 @@ def test_a_data_set_that_cannot_be_played_is_one_message(tmp_path, project, data
             ["env: The dataset was recorded with 'CartPole-v1'."],
         ),
         ("cart/some-v0", {"episodes": 2}, ["episodes: The dataset has only 1 episode."]),
-        ("cart/some-v0", {"seeds": "0-3"}, ["seeds: a recording has seeds of its own"]),
+        ("cart/some-v0", {"seeds": "0-3"}, ["seeds: A recording has its own seeds"]),
     ]:
         told = run(project, dataset, "-n", ok=False, **options)
         assert all(part in told for part in parts) and "Traceback" not in told
@@ -178,7 +178,7 @@ def test_a_data_set_that_cannot_be_played_is_one_message(tmp_path, project, data
     for changes, message in [
         (robot, r"env: 'AdroitHandDoor-v1' needs the package gymnasium-robotics.*pip install"),
         ({"id": "Cart-v7", "entry_point": "payload:A"}, r"would run 'payload:Cart-v7'"),
-        ({"id": "CartPole-v9"}, r"env: unknown value 'CartPole-v9'.*CartPole-v1"),
+        ({"id": "CartPole-v9"}, r"env: Unknown id 'CartPole-v9'.*CartPole-v1"),
         (
             {"additional_wrappers": [{"name": "W", "entry_point": "payload:W", "kwargs": {}}]},
             r"policy.dataset: The dataset would run 'payload:W'. To allow it, add:\n  --config 'policy=",

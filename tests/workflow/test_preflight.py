@@ -69,7 +69,7 @@ def played(project, **options: object) -> dict:
         ("make", "cannot be made with env_kwargs {'fails': 'make'}: ValueError in "),
         ("step", "its step raised KeyError"),
         ("render", "step 0: env.render() returned NoneType"),
-        ("kill", "ended its process in the first steps (SIGABRT)"),
+        ("kill", "crashed in its first steps (SIGABRT)"),
     ],
 )
 def test_failing_environment_is_refused_before_the_run(project, fails, said):

@@ -33,7 +33,7 @@ def test_other_policies_plan_nothing_of_it(project):
     assert not jobs.keys() & {"dqn", "training_progress", "compare_training", "training_table"}
     output = project.fail("-n", "training_progress")
     assert (
-        "training_progress: cannot be made of MountainCar-v0 with the policy pump. It needs"
+        "training_progress: Cannot be made of MountainCar-v0 with the policy pump. It needs"
         in output
     )
     assert "policy=dqn in MountainCar-v0" in output and "Traceback" not in output

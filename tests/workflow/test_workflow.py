@@ -80,7 +80,7 @@ def test_results_never_stand_among_the_workflows_own_files(project, name):
 )
 def test_a_view_that_a_run_cannot_have_says_what_it_needs(project, view, needs):
     output = project.fail(view, config={"env": "CartPole-v1"})
-    assert f"{view}: cannot be made of CartPole-v1 with the policy random. It needs " in output
+    assert f"{view}: Cannot be made of CartPole-v1 with the policy random. It needs " in output
     assert needs in output and "Traceback" not in output
 
 

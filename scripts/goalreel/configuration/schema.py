@@ -150,7 +150,8 @@ def read_options(given: Mapping) -> tuple[dict, dict[str, str]]:
 
 def config_error(errors: Mapping[str, str]) -> GoalreelError:
     """Return the error that lists all errors, given by their keys."""
-    lines = [f"{key}: {message}" for key, message in errors.items()]
+    # A line break in a key is escaped.
+    lines = [f"{repr(key)[1:-1]}: {message}" for key, message in errors.items()]
     if len(lines) == 1:
         return GoalreelError(lines[0])
     lines = [line.replace("\n", "\n  ") for line in lines]
@@ -174,8 +175,7 @@ def _messages(errors: list[Mapping], given: object, option: tuple) -> Iterator[t
     # Explain the alternative that is of the value's type, if there is one.
     fitting = [i for i, error in enumerate(errors) if places[i] != option or not _is_of_type(error)]
     for i in fitting or [0]:
-        key = ".".join(repr(str(part))[1:-1] for part in places[i])  # line breaks escaped
-        yield key, _message(errors[i], places[i])
+        yield ".".join(map(str, places[i])), _message(errors[i], places[i])
 
 
 def _place(error: Mapping, value: object) -> tuple:

@@ -15,13 +15,14 @@ import math
 import numbers
 import os
 import re
+import shlex
 import sys
 import sysconfig
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from goalreel.environments.registry import MAX_SPEED, describe
-from goalreel.errors import GoalreelError, did_you_mean
+from goalreel.errors import GoalreelError, needs_package, not_allowed, suggest, use
 
 DEFAULT_FPS = 30  # of a film whose environment has none, as in Gymnasium's RecordVideo
 # Families of ids, by how they begin, that a module registers when it is imported.
@@ -92,12 +93,12 @@ def find_spec(env: str):
         if name not in registry and importlib.util.find_spec("ale_py"):
             importlib.import_module("ale_py")  # PongNoFrameskip-v4, or Pong-v5 without its ALE/
         if name not in registry:
-            raise GoalreelError(f"unknown value {env!r}{_advice(module, name, registry)}")
+            raise GoalreelError(f"Unknown id {env!r}. {_fix(module, name, registry)}")
         spec = registry[name]
         point = spec.entry_point
         if getattr(point, "__name__", "").startswith("_raise_mujoco"):
             newest = _versions(name, registry)[-1]
-            raise GoalreelError(f"{env!r} is no longer in Gymnasium; type env={newest}")
+            raise GoalreelError(f"{env!r} is no longer in Gymnasium. Use env={newest}.")
     except GoalreelError:
         raise
     except Exception as error:  # the user's module, or a library that it lacks
@@ -121,10 +122,8 @@ def load_creator(env: str) -> Callable:
     metadata = getattr(creator, "metadata", None)
     modes = metadata.get("render_modes") if isinstance(metadata, Mapping) else None
     if modes is not None and "rgb_array" not in modes:
-        raise GoalreelError(
-            f"{env!r} cannot be filmed: its render modes are {', '.join(map(str, modes)) or 'none'}"
-            f", and a film needs 'rgb_array'"
-        )
+        problem = f"{env!r} has the render modes {', '.join(map(str, modes)) or 'none'}"
+        raise GoalreelError(f"{problem}. A film needs 'rgb_array'.")
     return creator
 
 
@@ -134,28 +133,25 @@ def id_with_module(name: str, entry_point: str) -> str:
     return name if package in ("gymnasium", *FAMILIES.values()) else f"{package}:{name}"
 
 
-def _advice(module: str, name: str, registry: Mapping) -> str:
-    """Return what to type in place of an id that is not registered."""
+def _fix(module: str, name: str, registry: Mapping) -> str:
+    """Return what to type instead of an id that is not registered."""
     versions = _versions(name, registry)
     if _ATARI.fullmatch(name) and not versions and not importlib.util.find_spec("ale_py"):
-        return f"; if it is one of Atari's games, it needs the package ale-py: {_pip('ale_py')}"
+        return f"If it is an Atari game, install its package: {_pip('ale_py')}"
     if not module and f"ALE/{name}" in registry:
-        return f"; type env=ALE/{name}"
+        return f"Use env=ALE/{name}."
     if not module and versions:
-        return f"; type env={versions[-1]}, which this version of Gymnasium has"
+        return f"Use env={versions[-1]}."
     if not module and (task := _DM_CONTROL.fullmatch(name)):
         needs = "" if importlib.util.find_spec("shimmy") else f", after {_pip('shimmy')}"
-        return f"; if it is one of dm_control's tasks, type env=dm_control/{task[1]}-v0{needs}"
+        return f"If it is a dm_control task, use env=dm_control/{task[1]}-v0{needs}."
     known = [f"{module}:{n}" if module else n for n in registry]
-    hint = did_you_mean(f"{module}:{name}" if module else name, known)
-    return (
-        f"{hint}; allowed: an id that Gymnasium knows, or module:Name-v0 for one that a module "
-        "registers when it is imported"
-    )
+    hint = suggest(f"{module}:{name}" if module else name, known)
+    return hint or "Use an id of Gymnasium, or module:Name-v0 for an id of a module."
 
 
 def _versions(name: str, registry: Mapping) -> list[str]:
-    """Return the registered ids that differ from one in their version alone, in its order."""
+    """Return the registered ids that differ from one only in their version, in its order."""
     bare = re.sub(r"-v\d+$", "", name)
     known = (re.fullmatch(re.escape(bare) + r"-v(\d+)", other) for other in registry)
     return [match[0] for match in sorted(filter(None, known), key=lambda match: int(match[1]))]
@@ -163,39 +159,33 @@ def _versions(name: str, registry: Mapping) -> list[str]:
 
 def _pip(module: str) -> str:
     """Return the command that installs what brings a module."""
-    return f"pip install '{PACKAGES[module]}'"
+    return f"pip install {shlex.quote(PACKAGES[module])}"
 
 
 def not_imported(env: str, error: Exception) -> str:
     """Return why the modules of an environment, or a wrapper, were not imported, and what to do."""
     missing = getattr(error.__cause__ or error, "name", None)  # Gymnasium's own names no module
     if missing in PACKAGES:
-        return (
-            f"{env!r} needs the package {PACKAGES[missing]}, which is not installed for "
-            f"{sys.executable}: {_pip(missing)}"
-        )
+        return needs_package(repr(env), PACKAGES[missing])
     if missing and f"{env.rpartition(':')[0]}.".startswith(f"{missing}."):
         return (
-            f"{env!r}: there is no module {missing!r} in {Path.cwd()}, where snakemake runs, nor "
-            f"is one installed for {sys.executable}; install its package, or start snakemake where "
-            "the module lies"
+            f"No module {missing!r} for {env!r}. Install it, or run snakemake in the folder of "
+            f"its file.\n  Searched: {Path.cwd()} and the packages of {sys.executable}"
         )
     if "MUJOCO_GL" in str(error):
-        return (
-            f"{env!r} draws with MuJoCo, and the environment variable MUJOCO_GL is "
-            f"{os.environ.get('MUJOCO_GL')!r}; allowed: egl, osmesa, glfw (with a display), or "
-            "unset, which is egl"
-        )
-    return f"{env!r} cannot be imported ({type(error).__name__}: {error})"
+        problem = f"MuJoCo cannot render with MUJOCO_GL={os.environ.get('MUJOCO_GL')!r}"
+        return f"{problem}. Use egl, osmesa, or glfw with a display."
+    cause = f"{type(error).__name__}: {error}".replace("\n", "\n  ")
+    return f"{env!r} cannot be imported. Correct its module.\n  {cause}"
 
 
 def may_never_end(env: str) -> bool:
-    """Tell whether an environment's episodes have no other end than a goal."""
+    """Return whether an environment's episodes end only at a goal."""
     return bool(_ENDLESS.fullmatch(env.rpartition(":")[2]))
 
 
 def environment_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
-    """Return (key, what is wrong) for the errors of `env` and `env_kwargs` that need no class."""
+    """Return (key, message) for the errors of `env` and `env_kwargs` that need no class."""
     is_car, speed = describe(env).computed, kwargs.get("goal_velocity", 0.0)
     try:
         if not is_car:
@@ -204,13 +194,13 @@ def environment_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
         return [("env", str(error))]
     errors = argument_errors(env, _take_goal if is_car else None, kwargs)
     if is_car and not (type(speed) in (int, float) and abs(speed) <= MAX_SPEED):
-        allowed = f"a number from -{MAX_SPEED} to {MAX_SPEED}, the car's speeds"
-        errors.append(("goal_velocity", f"{speed!r} is out of range; allowed: {allowed}"))
+        allowed = [f"a number from -{MAX_SPEED} to {MAX_SPEED}"]
+        errors.append(("goal_velocity", not_allowed(speed, allowed)))
     return [(f"env_kwargs.{argument}", error) for argument, error in errors]
 
 
 def creator_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
-    """Return (key, what is wrong) for the errors that the class of a sound `env` shows."""
+    """Return (key, message) for the errors that the class of a sound `env` shows."""
     try:
         creator = _take_goal if describe(env).computed else load_creator(env)
     except GoalreelError as error:
@@ -226,7 +216,7 @@ def _take_goal(goal_velocity: float) -> None:
 def argument_errors(
     name: str, maker: Callable | None, given: Mapping, positional: int = 0
 ) -> list[tuple[str, str]]:
-    """Return (argument, what is wrong) for what is given to an environment's or wrapper's maker.
+    """Return (argument, message) for what is given to an environment's or wrapper's maker.
 
     name: the maker's, for messages; maker: None to check the values alone;
     positional: how many arguments it gets before those.
@@ -241,9 +231,9 @@ def argument_errors(
     if errors or any(p.kind is p.VAR_KEYWORD for p in parameters):
         return errors
     known = [p.name for p in parameters if p.name not in ("self", "render_mode")]
-    allowed = ", ".join(known) or "none"
+    fix = use(known, page=f"the documentation of {name}")
     return [
-        (key, f"{name} has no such argument{did_you_mean(key, known)}; allowed: {allowed}")
+        (key, f"Unknown argument of {name}. {suggest(key, known) or fix}")
         for key in given
         if key not in known
     ]
@@ -353,15 +343,12 @@ def import_module(module: str):
 
 
 def _value_error(key: object, value: object) -> str:
-    """Tell what is wrong with an argument that has no place in a spec, "" if it has one."""
+    """Return the message about an argument that cannot be stored as JSON, "" if it can."""
     if not isinstance(key, str) or not key.isidentifier():
-        return "is not the name of an argument"
+        return "Not the name of an argument. Remove it."
     if key in ("render_mode", "max_episode_steps", "id", "disable_env_checker"):
-        return "is set by goalreel; the time limit is max_episode_steps"
+        return "Set by goalreel. Remove it, or set a time limit with the option max_episode_steps."
     with contextlib.suppress(TypeError, ValueError):
         if json.loads(json.dumps(value, allow_nan=False)) == value:
             return ""
-    return (
-        f"{value!r} cannot be written into a spec; "
-        f"allowed: numbers, strings, true, false, null, lists"
-    )
+    return not_allowed(value, ["a number", "text", "true or false", "null", "a list of these"])

@@ -14,12 +14,9 @@ from goalreel.environments.gymnasium_ids import (
     not_imported,
 )
 from goalreel.environments.registry import describe
-from goalreel.errors import GoalreelError, OptionError, did_you_mean
+from goalreel.errors import GoalreelError, OptionError, not_allowed, suggest
 
-_FORM = (
-    "module:callable or {module:callable: {argument: value}}, such as "
-    "gymnasium.wrappers:GrayscaleObservation"
-)
+_FORMS = ("module:callable", "{module:callable: {argument: value}}")
 
 
 def named(wrapper: str | Mapping) -> tuple[str, Mapping]:
@@ -44,9 +41,8 @@ def find_wrapper(name: str) -> Callable:
         raise GoalreelError(not_imported(name, error)) from error
     if not callable(wrapper):
         known = [n for n, value in vars(module).items() if n[0] != "_" and callable(value)]
-        raise GoalreelError(
-            f"{module_name} has no callable {attribute!r}{did_you_mean(attribute, known)}"
-        )
+        fix = suggest(attribute, known) or "Correct its name."
+        raise GoalreelError(f"No callable {attribute!r} in {module_name}. {fix}")
     return wrapper
 
 
@@ -65,20 +61,21 @@ def apply_wrappers(env, wrappers: Sequence[str | Mapping]):
     """
     for wrapper in wrappers:
         name, kwargs = named(wrapper)
-        given = f"{name}{f' with {dict(kwargs)}' if kwargs else ''}"
         try:
             env = find_wrapper(name)(env, **{key: _tuples(v) for key, v in kwargs.items()})
         except Exception as error:  # whatever its constructor raises
+            cause = f"{type(error).__name__}: {error}".replace("\n", "\n  ")
             raise OptionError(
-                "env_wrappers", f"{given} cannot be made: {type(error).__name__}: {error}"
+                "env_wrappers", f"{name!r} cannot be made. Correct its arguments.\n  {cause}"
             ) from error
         if not all(callable(getattr(env, method, None)) for method in ("reset", "step", "render")):
-            raise OptionError("env_wrappers", f"{given} returned {env!r}, which is no environment")
+            problem = f"{name!r} does not return an environment"
+            raise OptionError("env_wrappers", f"{problem}. Return a gymnasium.Wrapper.")
     return env
 
 
 def _tuples(value: object) -> object:
-    """Return a value with tuples for lists, which YAML has alone and Gymnasium's shapes are not."""
+    """Return a value with tuples instead of lists, because YAML has no tuples for shapes."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
@@ -86,7 +83,7 @@ def spaces_of(config: Mapping) -> dict[str, object]:
     """Return the spaces of an environment in its wrappers, {} if only a job can tell them.
 
     Raises:
-        GoalreelError: a wrapper refuses its arguments or the environment.
+        GoalreelError: a wrapper does not accept its arguments or the environment.
     """
     try:
         made = make_quietly(config["env"], config["env_kwargs"])
@@ -101,19 +98,18 @@ def spaces_of(config: Mapping) -> dict[str, object]:
 
 
 def wrapper_errors(env: str, wrappers: Sequence[str | Mapping]) -> Iterator[tuple[str, str]]:
-    """Yield (key, what is wrong) for each error of `env_wrappers`, given that `env` has none."""
+    """Yield (key, message) for each error of `env_wrappers`, given that `env` has none."""
     if wrappers and describe(env).computed:
         yield (
             "env_wrappers",
-            f"goalreel computes {env} itself, without wrappers; write env: gymnasium:{env}, which "
-            f"Gymnasium plays and wraps",
+            f"Not supported for {env}, which goalreel steps itself. Use env=gymnasium:{env}.",
         )
         return
     for place, wrapper in enumerate(wrappers):
         key = f"env_wrappers.{place}"
         name, kwargs = named(wrapper) if isinstance(wrapper, str) or len(wrapper) == 1 else ("", {})
         if not isinstance(kwargs, Mapping) or str(name).count(":") != 1:
-            yield key, f"{wrapper!r} does not fit; allowed: {_FORM}"
+            yield key, not_allowed(wrapper, _FORMS)
             continue
         try:
             found = find_wrapper(name)
@@ -124,4 +120,4 @@ def wrapper_errors(env: str, wrappers: Sequence[str | Mapping]) -> Iterator[tupl
             if importlib.util.find_spec(late) is None:
                 yield key, not_imported(name, ModuleNotFoundError(name=late))
         for argument, error in argument_errors(name, found, kwargs, positional=1):
-            yield key, f"{argument}: {error}"
+            yield f"{key}.{argument}", error

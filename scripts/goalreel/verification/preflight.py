@@ -95,7 +95,7 @@ def _played(config: Mapping, scripts: Path) -> dict:
     status = ended.returncode
     how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
     last = ended.stderr.decode(errors="replace").rstrip().splitlines()[-1:]
-    message = f"env: {config['env']} ended its process in the first steps ({how})"
+    message = f"env: {config['env']!r} crashed in its first steps ({how}). Correct its code."
     raise GoalreelError("\n  ".join([message, *last]))
 
 

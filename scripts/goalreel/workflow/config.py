@@ -20,7 +20,7 @@ from goalreel.environments.gymnasium_ids import (
 )
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import named, spaces_of, wrapper_errors
-from goalreel.errors import OptionError, UnusableFileError, pluralize
+from goalreel.errors import OptionError, UnusableFileError, pluralize, quoted, use
 from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.policies.minari_files import read_header
 from goalreel.policies.parameters import (
@@ -137,9 +137,10 @@ def _found(check: Callable[[Mapping], Errors | None], config: Mapping) -> dict[s
     except OptionError as error:
         errors[error.key] = error.message
     except UnusableFileError as error:
-        errors["policy.file"] = f"{error.path} cannot be used: {error.problem}"
+        problem = f"'{error.path}' cannot be used: {error.problem}"
+        errors["policy.file"] = f"{problem}. Use an intact file."
     except OSError as error:  # the name is too long, or of a folder that may not be entered
-        errors["policy.file"] = f"cannot be read ({error.strerror})"
+        errors["policy.file"] = f"The file cannot be read ({error.strerror}). Check its path."
     return errors
 
 
@@ -176,11 +177,8 @@ def _environment_errors(config: Mapping) -> Errors:
     # A recording ends by itself; any other policy may go round and round.
     recorded = config["policy"]["name"] in RECORDED
     if config["max_episode_steps"] is None and not recorded and may_never_end(env):
-        way_out = "set max_episode_steps=200, or another limit"
-        yield (
-            "max_episode_steps",
-            f"null, and {env} has no time limit: an episode may never end; {way_out}",
-        )
+        problem = f"An episode of {env} may never end without a time limit"
+        yield "max_episode_steps", f"{problem}. Use max_episode_steps=200, or another limit."
 
 
 def _policy_errors(config: Mapping) -> Errors:
@@ -190,15 +188,15 @@ def _policy_errors(config: Mapping) -> Errors:
     plays = taken is not None
     if not plays:
         able = [other for other in PARAMETERS if parameters(other, env) is not None]
-        yield "policy.name", f"{name!r} does not play {env}; allowed there: {', '.join(able)}"
+        yield "policy.name", f"{name!r} does not play {env}. {use(able)}"
         taken = {key for other in able for key in parameters(other, env)}
     # config.yaml is merged with what a user gives, so that a parameter may be at its default.
     for key, option in PolicyOptions.model_fields.items():
         if key not in ("name", *taken) and policy[key] != option.default:
-            allowed = ", ".join(sorted(taken)) or "none"
-            yield f"policy.{key}", f"{name!r} has no such parameter in {env}; allowed: {allowed}"
+            problem = f"The policy {name!r} has no such option in {env}"
+            yield f"policy.{key}", f"{problem}. {use(sorted(taken))}"
     if plays and "file" in taken and policy["file"] is None and not is_trained_here(policy):
-        yield "policy.file", f"null; {name!r} needs the path of its file"
+        yield "policy.file", f"The policy {name!r} needs a file. Set the path of its file."
     if plays and name == "pixels":
         yield from pixel_policy_errors(config)
 
@@ -233,7 +231,7 @@ def _creator_errors(config: Mapping) -> Errors:
     if policy["name"] == "sb3":
         policy = with_files(policy, config["env"])
         if error := spaces_error(policy["file"], spaces):
-            yield "policy.file", f"{error}; set env and env_wrappers as in its training"
+            yield "policy.file", f"{error}. Set env and env_wrappers as in its training."
 
 
 def _style_errors(config: Mapping) -> Errors:
@@ -242,14 +240,13 @@ def _style_errors(config: Mapping) -> Errors:
     for key in ("width", "height", "palette") if render["style"] == "gymnasium" else ():
         fixed = Render.model_fields[key].default
         if render[key] != fixed:
-            others = "with the style gymnasium (render.style: vector has others)"
-            yield f"render.{key}", f"{render[key]!r} does not fit; allowed: {fixed} {others}"
+            problem = f"{quoted(render[key])} is not allowed with the style gymnasium"
+            yield f"render.{key}", f"{problem}. Use {fixed}, or style=vector (Mountain Cars only)."
     if has_atlas and scale not in (None, 1):
-        fitting = f"allowed for {env}: 1 or null; `render.style: vector` draws it at any size"
-        yield "render.scale", f"{scale} is for what Gymnasium draws; {fitting}"
+        problem = f"'{scale}' is not allowed for {env}"
+        yield "render.scale", f"{problem}. Use 1 or null, or style=vector for another size."
     if render["style"] == "vector" and not has_atlas:
-        fitting = f"allowed for {env}: gymnasium"
-        yield "render.style", f"'vector' draws only the Mountain Cars; {fitting}"
+        yield "render.style", "'vector' draws only the Mountain Cars. Use gymnasium."
 
 
 def _default_selection(config: Mapping) -> dict[str, int]:
@@ -268,13 +265,13 @@ def _selection_errors(config: Mapping) -> Errors:
     """Yield the errors of what is to be filmed."""
     given = [key for key in CHOICES if config[key] is not None]
     if len(given) > 1:
-        allowed = f"allowed: one of {', '.join(CHOICES)}; set the others to null"
-        yield given[1], f"{given[0]} is set too; {allowed}"
+        problem = f"Cannot be combined with {given[0]}"
+        yield given[1], f"{problem}. Set only one of {', '.join(CHOICES)}."
         return
     if given == ["seeds"] and config["policy"]["name"] in RECORDED:
-        yield "seeds", "a recording has seeds of its own; leave seeds out, or set episodes"
+        yield "seeds", "A recording has its own seeds. Remove seeds, or set episodes instead."
     elif given == ["seeds"] and not Run(config).count:
-        yield "seeds", f"{config['seeds']!r} ends before it begins; allowed: a range such as 0-99"
+        yield "seeds", f"{config['seeds']!r} ends before it begins. Use a range such as 0-99."
     (chosen,) = given or _default_selection(config)
     views = ("clips", "stills", "card")
     triggers = {f"{view}.episode_trigger": config[view]["episode_trigger"] for view in views}
@@ -284,11 +281,8 @@ def _selection_errors(config: Mapping) -> Errors:
     if config["film"]["show_failures"]:
         asked["film.show_failures"] = "true"
     for key, value in asked.items() if chosen != "reaches" else ():
-        yield (
-            key,
-            f"{value!r} is for goal reaches, and this run films episodes, whatever their "
-            f"outcome; set reaches in place of {chosen}, or leave {key} out",
-        )
+        problem = f"{quoted(value)} is only for goal reaches, but this run films episodes"
+        yield key, f"{problem}. Set reaches instead of {chosen}, or remove {key}."
 
 
 def _fill(config: dict) -> None:
@@ -320,8 +314,8 @@ def _fill(config: dict) -> None:
 def _encoder_errors(config: Mapping) -> Errors:
     if config["encode"]["encoder"] == "assemble":
         for key, reason in encoder_errors(config):
-            allowed = "so encode.encoder cannot be 'assemble'; allowed here: auto, x264"
-            yield key, f"{reason}, {allowed}"
+            problem = f"Does not fit the encoder 'assemble' ({reason})"
+            yield key, f"{problem}. Use encoder=auto or x264, or remove it."
 
 
 def _size_errors(config: Mapping) -> Errors:
@@ -330,16 +324,11 @@ def _size_errors(config: Mapping) -> Errors:
     # An episode has at least one step, so two frames, and its card.
     least = cards(config, run.encoder) + 2
     if run.shards > _MAX_SHARDS:
-        yield (
-            "shard_size",
-            f"{size} divides {pluralize(run.count, run.unit)} into {run.shards:,} shards, and "
-            f"Snakemake plans at most {_MAX_SHARDS:,}; "
-            f"allowed: {-(-run.count // _MAX_SHARDS)} or more",
-        )
+        problem = f"'{size}' gives {run.shards:,} shards, and Snakemake plans {_MAX_SHARDS:,}"
+        yield "shard_size", f"{problem}. Use {-(-run.count // _MAX_SHARDS)} or more."
     elif run.count * least > MOST_FRAMES:
         yield (
             next(key for key in CHOICES if config[key] is not None),
-            f"A film of {pluralize(run.count, run.unit)} has at least {run.count * least:,} "
-            f"frames, title cards included, and a file holds {MOST_FRAMES:,}. Make several runs of "
-            f"at most {MOST_FRAMES // least:,}.",
+            f"A film of {pluralize(run.count, run.unit)} has more than {MOST_FRAMES:,} frames. "
+            f"Make several runs of at most {MOST_FRAMES // least:,}.",
         )

@@ -54,7 +54,7 @@ _NO_LIMIT = 1_000_000  # jobs in a timespan, as the profiles have it
 _EVENTS: list[JobEvents] = []  # of this run: one, or none where hooks are off
 _SHARD_SECONDS = 60  # that an interrupted job may lose
 _HIDDEN = ("job_info", "workflow_started")  # of Snakemake's records about the plan
-_CHANGED = "has changed since the run that submitted this job began; run snakemake again"
+_CHANGED = "changed after the run started."
 
 
 def plan_run(workflow, base: str, config: Mapping) -> Plan:
@@ -121,9 +121,9 @@ def _plan(config: Mapping, given: Mapping, scripts: Path, workflow) -> Plan:
     planned = hashlib.sha256(canonical(config).encode()).hexdigest()
     before = noted.get(folder)
     if is_job and sources_as_noted(scripts) is False:
-        sys.exit(f"goalreel: the code of {scripts} {_CHANGED}")
+        sys.exit(f"goalreel: {scripts}: The code {_CHANGED}")
     if is_job and before and before["config"] != planned:
-        sys.exit(f"goalreel: the configuration {_CHANGED}")
+        sys.exit(f"goalreel: The configuration {_CHANGED}")
     if before and (is_job or workflow.subprocess_exec):
         found = before["found"]
     else:
@@ -146,7 +146,7 @@ def _check_targets(plan: Plan, words: Sequence[str]) -> None:
             raise GoalreelError(f"{word}: Unknown target. {suggest(word, targets)}")
         if word in STAGES and word not in plan.stages:
             raise GoalreelError(
-                f"{word}: cannot be made of {config['env']} with the policy {policy}. It needs "
+                f"{word}: Cannot be made of {config['env']} with the policy {policy}. It needs "
                 f"{STAGES[word].needs}."
             )
 
@@ -188,7 +188,8 @@ def _start_run(plan: Plan, workflow) -> None:
         lock_results(Path(plan.results))
         check_folders(jobs)
         if "verify" in rules and (views := sorted(rules.keys() & VIEWS)):
-            raise GoalreelError(f"verify looks at what is there: make {', '.join(views)} first")
+            made = ", ".join(views)
+            raise GoalreelError(f"verify: Checks only existing files. Make {made} first.")
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     if not rules.keys() <= APART:

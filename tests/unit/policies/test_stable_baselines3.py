@@ -232,13 +232,13 @@ def test_dict_observations_and_actions_of_several_parts(tmp_path, binary):
 @pytest.mark.parametrize(
     ("env", "wrappers", "message"),
     [
-        ("CartPole-v1", [], "observations in Box (3,), not Box (4,); set env"),
-        (DISCRETE, [], "observations in Box (3,), not Box (2,); set env and "),
-        ("Pendulum-v1", ["gymnasium.wrappers:TimeAwareObservation"], "not Box (4,); set env"),
+        ("CartPole-v1", [], "observations in Box (3,), not Box (4,). Set env"),
+        (DISCRETE, [], "observations in Box (3,), not Box (2,). Set env and "),
+        ("Pendulum-v1", ["gymnasium.wrappers:TimeAwareObservation"], "not Box (4,). Set env"),
         (
             "Pendulum-v1",
             [{"gymnasium.wrappers:RescaleAction": {"min_action": -1, "max_action": 1}}],
-            "actions in Box (1,) from -2 to 2, not Box (1,) from -1 to 1; set",
+            "actions in Box (1,) from -2 to 2, not Box (1,) from -1 to 1. Set",
         ),
     ],
 )

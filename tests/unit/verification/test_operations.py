@@ -172,5 +172,5 @@ def test_by_hand_nothing_is_removed(done):
 
 def test_verify_does_not_run_beside_what_it_is_to_verify(done):
     said = done.fail("verify", "grid", config=SMALL)
-    assert "verify looks at what is there: make grid first" in said
+    assert "verify: Checks only existing files. Make grid first" in said
     assert not (done.folder / "results" / "grid.mp4").exists()

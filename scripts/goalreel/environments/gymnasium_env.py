@@ -23,7 +23,7 @@ from goalreel.environments.action_space import ActionSpace, action_space
 from goalreel.environments.atari_loading import Loading
 from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.drawing.frame_memo import FrameMemo
-from goalreel.environments.gymnasium_ids import find_spec
+from goalreel.environments.gymnasium_ids import find_spec, load_creator
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import apply_wrappers
 from goalreel.errors import GoalreelError
@@ -81,6 +81,7 @@ class GymnasiumEnvironment:
         import gymnasium
 
         try:
+            load_creator(self.id)  # raises if it has no render mode for films
             env = gymnasium.make(
                 find_spec(self.id),
                 max_episode_steps=self.max_episode_steps,

@@ -1,4 +1,4 @@
-"""Record episodes with plain Gymnasium, to film them with `policy: {name: recorded}`.
+"""Record episodes with plain Gymnasium, to film them with `policy: {name: recording}`.
 
     python examples/record.py recording.csv
 

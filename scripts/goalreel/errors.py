@@ -17,6 +17,8 @@ FORMER_NAMES = {
     "max_steps": "max_episode_steps",
     "max_attempts": "max_attempts_per_reach",
     "file": "python",
+    "recorded": "recording",
+    "recording": "import_recording",
     "show": "show_failures",
     "learning": "training_progress",
     "training": "compare_training",

@@ -154,7 +154,7 @@ def test_a_run_reads_a_recording_once(project):
     """A longer film adds shards without reading the recording again, and finds its damage."""
     record(project.folder / "r.csv", "CartPole-v1", 4)
     config = {"env": "CartPole-v1", "shard_size": 2}
-    config["policy"] = "{name: recorded, file: r.csv}"
+    config["policy"] = "{name: recording, file: r.csv}"
     project.run(config=config | {"episodes": 2})
     new = {"simulate": 1, "encode": 1, "concat": 1, "episodes": 1}
     assert project.jobs(config=config) == new

@@ -118,19 +118,19 @@ def test_edit_of_a_film_of_blocks(sources, edit, jobs):
 def test_edits_of_a_film_of_a_recording(sources, tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("episode,seed,action\n" + "".join(f"{n},{n},0\n" for n in range(12)))
-    recorded = {"policy": {"name": "recorded", "file": str(path)}, "episodes": 8}
+    recorded = {"policy": {"name": "recording", "file": str(path)}, "episodes": 8}
     before = sources.specs(EPISODES | recorded)
-    assert rerun({}, before) == PLAYED | {"recording": 1}
+    assert rerun({}, before) == PLAYED | {"import_recording": 1}
     after = sources.specs(EPISODES | recorded | {"episodes": 12})
     assert rerun(before, after) == {"simulate": 1, "encode": 1} | END
     for module, jobs in (
         ("recorded_episodes", PLAYED),
-        ("recording_blocks", PLAYED | {"recording": 1}),
+        ("recording_blocks", PLAYED | {"import_recording": 1}),
     ):
         with sources.edited(f"goalreel/simulation/{module}.py"):
             assert rerun(before, sources.specs(EPISODES | recorded)) == jobs
     path.write_text(path.read_text().replace("9,9,0", "9,9,1"))
-    assert rerun(before, sources.specs(EPISODES | recorded)) == PLAYED | {"recording": 1}
+    assert rerun(before, sources.specs(EPISODES | recorded)) == PLAYED | {"import_recording": 1}
 
 
 CODE_EDITS = {

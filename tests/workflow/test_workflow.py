@@ -85,7 +85,12 @@ def test_a_view_that_a_run_cannot_have_says_what_it_needs(project, view, needs):
 
 
 @pytest.mark.parametrize(
-    ("former", "target"), [("learning", "training_progress"), ("training", "compare_training")]
+    ("former", "target"),
+    [
+        ("learning", "training_progress"),
+        ("training", "compare_training"),
+        ("recording", "import_recording"),
+    ],
 )
 def test_former_target_is_answered_by_the_new_one(project, former, target):
     assert f"{former}: Unknown target. Did you mean {target!r}?" in project.fail(former)

@@ -55,7 +55,7 @@ class PolicyOptions(Section):
     """`null` is `pump` for the Mountain Cars and `random` for other environments, or what plays
     `file`: a Python file or a model's .zip. `pump` pushes in the direction of the velocity and, at
     its defaults, always reaches the goal. `near_optimal` follows a rule of three curves
-    (MountainCar-v0 only). `random` draws its actions. `python` calls your own function. `recorded`
+    (MountainCar-v0 only). `random` draws its actions. `python` calls your own function. `recording`
     films all episodes of a file as they are. `minari` films a data set of Minari, and compares
     every observation and reward. `sb3` is a saved Stable-Baselines3 model. `dqn` is what the
     section `dqn` trains (MountainCar-v0 only). `pixels` is what the section `pixels` trains, or a
@@ -67,7 +67,7 @@ class PolicyOptions(Section):
     """The force of `pump`'s push (MountainCarContinuous-v0 only)."""
     file: text("a path") | None = None
     """The file, relative to the folder in which snakemake is started: for `python` a Python
-    file, for `recorded` an .npz or CSV file, for `sb3` a model's .zip or a folder of RL Zoo, for
+    file, for `recording` an .npz or CSV file, for `sb3` a model's .zip or a folder of RL Zoo, for
     `pixels` a kept `pixels/policy.npz` (`null` is the run's own, which is trained where it is
     missing). If its content changes, the shards are made again."""
     dataset: text("a data set's id, or its folder") | None = None

@@ -179,7 +179,7 @@ class GymnasiumEnvironment:
         if space.shape is None or space.dtype is None:
             raise GoalreelError(
                 f"{self.id}: its observations are {self.observation_space}, which cannot be "
-                f"batched for a policy; allowed there: policy.name: random or recorded, or a "
+                f"batched for a policy; allowed there: policy.name: random or recording, or a "
                 f"wrapper that makes arrays or a Dict of arrays of them (env_wrappers)"
             )
         return np.stack([np.asarray(o, space.dtype) for o in observations])

@@ -13,14 +13,14 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "near_optimal": {_CAR: ("epsilon",)},
     "random": {_CAR: ("epsilon",), _CONTINUOUS: ("epsilon",), _OTHERS: ()},
     "python": {_OTHERS: ("file", "function", "files", "batch")},
-    "recorded": {_OTHERS: ("file",)},
+    "recording": {_OTHERS: ("file",)},
     "minari": {_OTHERS: ("dataset", "allow")},
     "sb3": {_OTHERS: ("file", "algorithm", "normalize", "deterministic")},
     "dqn": {_CAR: ("epsilon", "variant", "checkpoint")},
     "pixels": dict.fromkeys((_CAR, _ALE, _MARIO), ("file", "checkpoint")),
 }
 # Those that play episodes as they were recorded, each from its own seed.
-RECORDED = ("recorded", "minari")
+RECORDED = ("recording", "minari")
 # Those that a run trains, whose checkpoints `training_progress` films.
 LEARNERS = ("dqn", "pixels")
 MAX_FILMED_CHECKPOINTS = 5  # checkpoints of a network that are filmed

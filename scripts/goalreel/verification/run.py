@@ -32,7 +32,8 @@ from goalreel.simulation.trajectories import read_trajectories
 from goalreel.verification.replay import difference
 
 # Every other stage is a view: one that was not made, or was made by other options, is no error.
-_FILM = ("recording", "atlas", "coded_atlas", "simulate", "render", "encode", "concat", "episodes")
+_FILM = ("import_recording", "atlas", "coded_atlas", "simulate", "render", "encode")
+_FILM += ("concat", "episodes")
 _SHARDED = ("simulate", "render", "encode")
 _PROBLEMS = ("damaged", "missing", "not checked")  # which may be intact
 

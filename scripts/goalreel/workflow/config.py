@@ -214,7 +214,7 @@ def _check_policy_files(config: Mapping) -> None:
         from goalreel.policies.pixel_policy import PixelPolicy  # it takes NumPy
 
         PixelPolicy.load(policy["file"], policy["checkpoint"]).check_game(env)
-    if policy["name"] == "recorded":
+    if policy["name"] == "recording":
         from goalreel.simulation.recording_file import check_env  # it takes NumPy
 
         check_env(policy["file"], env)
@@ -254,7 +254,7 @@ def _default_selection(config: Mapping) -> dict[str, int]:
     policy = config["policy"]
     if policy["name"] == "minari":
         return {"episodes": read_header(policy["dataset"]).episodes}
-    if policy["name"] == "recorded":
+    if policy["name"] == "recording":
         from goalreel.simulation.recording_file import read_recording  # it takes NumPy
 
         return {"episodes": len(read_recording(policy["file"]))}

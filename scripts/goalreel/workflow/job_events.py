@@ -23,7 +23,7 @@ _TERMINAL_SECONDS, _LOG_SECONDS = 0.5, 10  # between two lines
 _LONG_SECONDS = 5  # after which a job is named
 _CLEAR = "\r\x1b[K"
 _TABLES = ("verify", "training_table")  # whose whole logs are shown
-_INNER = ("atlas", "recording", "all", "compare_training")  # which are not
+_INNER = ("atlas", "import_recording", "all", "compare_training")  # which are not
 _CAUSES, _LINES = 2, 8  # that are shown, so that the summary has at most 15 lines
 _NO_CAUSE = (
     "The job was killed without a message. It may have run out of memory or disk space: lower "

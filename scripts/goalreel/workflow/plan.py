@@ -134,7 +134,7 @@ class Plan:
         plays = "player" in planned.tools
         if plays:
             files |= environment_files(config["env"], wrapper_modules(config["env_wrappers"]))
-        if stage == "recording" or (plays and self.run.policy != "recorded"):
+        if stage == "import_recording" or (plays and self.run.policy != "recording"):
             files |= policy_files(config["policy"])
         if stage == "compare":
             if config["compare"] is None:

@@ -113,18 +113,22 @@ _OF_ATLAS = {
 
 # The film, in the order of the data.
 FILM = {
-    "recording": Stage(
-        "Read the recording that is played, once, so that a shard reads its episodes alone.",
+    "import_recording": Stage(
+        "Import the recording once, so that each shard reads only its own episodes.",
         outputs={"output": "recording.npz"},
-        when=lambda run: run.policy == "recorded",
-        needs="policy={name: recorded, file: FILE}",
+        when=lambda run: run.policy == "recording",
+        needs="policy={name: recording, file: FILE}",
         config=("policy",),
         tools=("numpy",),
         scope="any",
     ),
     "simulate": Stage(
         "Play a shard's episodes, bit for bit as Gymnasium would.",
-        inputs={"policy": lambda r: "recording" if r.policy == "recorded" else _trained_policy(r)},
+        inputs={
+            "policy": lambda r: (
+                "import_recording" if r.policy == "recording" else _trained_policy(r)
+            )
+        },
         outputs={
             "trajectories": "trajectories/{shard}.npz",
             "frames": Output("frames/{shard}.npz", when=lambda run: not run.env.has_atlas),

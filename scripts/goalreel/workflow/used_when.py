@@ -21,7 +21,7 @@ def _steps_classic_control(run: Run) -> bool:
     return run.config["env"] in CLASSIC_CONTROL
 
 
-_PIXELS, _RECORDED = _plays("pixels"), _plays("minari", "recorded")
+_PIXELS, _RECORDED = _plays("pixels"), _plays("minari", "recording")
 USED_WHEN: dict[str, Callable[[Run], bool]] = {
     "goalreel.policies.network": _plays("dqn"),
     "goalreel.policies.network_file": _plays("dqn", "pixels"),

@@ -131,7 +131,7 @@ def test_a_recording_of_another_environment_is_refused(tmp_path):
 
     def check(recorded: str | None, env: str) -> None:
         np.savez(path, **rows, **({} if recorded is None else {"env": recorded}))
-        load_config({"env": env, "policy": {"name": "recorded", "file": path}})
+        load_config({"env": env, "policy": {"name": "recording", "file": path}})
 
     for recorded in (None, "", "Acrobot-v1", "gymnasium:Acrobot-v1"):
         check(recorded, "Acrobot-v1")

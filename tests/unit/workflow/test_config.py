@@ -261,6 +261,7 @@ FORMER = [
     ({"max_attempts": 5}, "max_attempts_per_reach"),
     ({"film": {"show": "attempts"}}, "show_failures"),
     ({"policy": "file"}, "python"),
+    ({"policy": "recorded"}, "recording"),
 ]
 
 

@@ -1,10 +1,10 @@
-"""Read the recording that a policy plays, once, into blocks of which a shard reads its own."""
+"""Import a recording once, in blocks, so that each shard reads only its own episodes."""
 
 from goalreel.stage_program import stage
 
 
 @stage
-def recording(spec, output):
+def import_recording(spec, output):
     from goalreel.errors import pluralize
     from goalreel.policies.policy_dependencies import check_files, policy_files
     from goalreel.simulation.recording_blocks import write_blocks

@@ -173,7 +173,7 @@ def filmed(film: Film, folder: Path, cards: int = 0, episodes: int | None = None
 
     if film.id == ENV:
         return open_cache(mountain_car(folder, 6)[1])
-    policy = {"files": [], "batch": True, **film.policy(folder)}
+    policy = {"extra_files": [], "batch": True, **film.policy(folder)}
     episodes = episodes or describe(film.id).shard_size if cards else 1
     path, cache = folder / "f.npz", ()
     while not cache or (len(cache) < FRAMES and not cards):

@@ -17,6 +17,7 @@ FORMER_NAMES = {
     "max_steps": "max_episode_steps",
     "max_attempts": "max_attempts_per_reach",
     "file": "python",
+    "files": "extra_files",
     "recorded": "recording",
     "recording": "import_recording",
     "show": "show_failures",

@@ -232,7 +232,7 @@ def test_what_a_policys_file_imports_and_reads_is_watched_too(tmp_path):
     for name in ("deeper.py", "unused.py", "weights.pt"):
         (tmp_path / name).write_text("x = 1\n")
     policy = {"name": "python", "file": str(tmp_path / "mine.py")}
-    policy |= {"files": [str(tmp_path / "weights.pt")]}
+    policy |= {"extra_files": [str(tmp_path / "weights.pt")]}
     before = policy_files(policy)
     watched = {"mine.py", "helper.py", "deeper.py", "weights.pt"}
     assert {Path(name).name for name in before} == watched
@@ -241,7 +241,9 @@ def test_what_a_policys_file_imports_and_reads_is_watched_too(tmp_path):
         assert policy_files(policy) != before
         (tmp_path / name).write_text("x = 1\n")
     (tmp_path / "weights.pt").unlink()
-    with pytest.raises(GoalreelError, match=r"policy\.files\.0: .*weights.pt.* cannot be read"):
+    with pytest.raises(
+        GoalreelError, match=r"policy\.extra_files\.0: .*weights.pt.* cannot be read"
+    ):
         policy_files(policy)
 
 

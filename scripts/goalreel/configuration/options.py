@@ -81,7 +81,7 @@ class PolicyOptions(Section):
     function: text("the name of a function") = "act"
     """The function in `file` that takes a batch of observations and returns actions, or
     `make_policy`, which makes the policy of each episode."""
-    files: listed(text("a path")) = []
+    extra_files: listed(text("a path")) = []
     """Further files that the policy `python` reads, such as weights. If their content changes, the
     shards are made again."""
     batch: Boolean = True

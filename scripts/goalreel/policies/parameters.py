@@ -12,7 +12,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "pump": {_CAR: ("epsilon",), _CONTINUOUS: ("epsilon", "force")},
     "near_optimal": {_CAR: ("epsilon",)},
     "random": {_CAR: ("epsilon",), _CONTINUOUS: ("epsilon",), _OTHERS: ()},
-    "python": {_OTHERS: ("file", "function", "files", "batch")},
+    "python": {_OTHERS: ("file", "function", "extra_files", "batch")},
     "recording": {_OTHERS: ("file",)},
     "minari": {_OTHERS: ("dataset", "allow")},
     "sb3": {_OTHERS: ("file", "algorithm", "normalize", "deterministic")},

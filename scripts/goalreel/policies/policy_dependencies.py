@@ -22,7 +22,7 @@ def policy_files(policy: Mapping) -> dict[str, str]:
     from the run's working directory. Raises GoalreelError if a file is missing.
     """
     named = {key: policy[key] for key in ("file", "normalize") if policy.get(key)}
-    named |= {f"files.{place}": path for place, path in enumerate(policy.get("files", ()))}
+    named |= {f"extra_files.{i}": path for i, path in enumerate(policy.get("extra_files", ()))}
     digests = {}
     for key, path in named.items():
         try:

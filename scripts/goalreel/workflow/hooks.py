@@ -154,9 +154,9 @@ def _check_targets(plan: Plan, words: Sequence[str]) -> None:
 def _findings(plan: Plan, given: Mapping, scripts: Path) -> dict:
     """Return the options that a run's first steps set.
 
-    The files that the policy opens are among `policy.files`; where the user sets none, a shard is
-    no longer than a job of a minute, and the frame rate is the environment's own. If the first
-    steps of such a run are known, nothing of the environment is imported.
+    `policy.extra_files` gets the files that the policy opens. Unless the user sets them,
+    `shard_size` keeps a job below a minute, and `film.fps` is the environment's own. If the first
+    steps of such a run are known, the environment is not imported.
     """
     config, policy = plan.config, plan.config["policy"]
     if is_apart(sys.argv[1:]) or is_known_to_play(config):
@@ -169,7 +169,8 @@ def _findings(plan: Plan, given: Mapping, scripts: Path) -> dict:
         shown = play_first_steps(config, scripts, record)
     found = {"film": with_own_fps(given, config, shown.get("render_fps"))}
     if opened := shown.get("files"):
-        found["policy"] = dict(policy) | {"files": list(dict.fromkeys([*policy["files"], *opened]))}
+        files = list(dict.fromkeys([*policy["extra_files"], *opened]))
+        found["policy"] = dict(policy) | {"extra_files": files}
     if given.get("shard_size") is None:
         most = int(_SHARD_SECONDS / max(shown.get("episode_s", 0), 1e-9))
         size = max(min(config["shard_size"], most), 1)

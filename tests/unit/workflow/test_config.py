@@ -262,6 +262,7 @@ FORMER = [
     ({"film": {"show": "attempts"}}, "show_failures"),
     ({"policy": "file"}, "python"),
     ({"policy": "recorded"}, "recording"),
+    ({"policy": {"files": []}}, "extra_files"),
 ]
 
 
@@ -336,7 +337,7 @@ def test_a_policys_file_is_watched_by_its_content(tmp_path):
         return Plan(config, REPOSITORY / "scripts").spec("simulate", of_shard(0))
 
     assert spec("a = 1") == spec("a = 1") != spec("a = 2")
-    named = {"name": "python", "file": str(path), "files": [str(tmp_path / "weights")]}
+    named = {"name": "python", "file": str(path), "extra_files": [str(tmp_path / "weights")]}
     specs = []
     for weights in ("one", "one", "two"):
         (tmp_path / "weights").write_text(weights)
@@ -407,8 +408,9 @@ def test_run_without_options_gets_policy_and_folder_of_its_env(tmp_path, monkeyp
         config = load(env=env)
         assert (config["policy"]["name"], config["results"]) == (name, folder)
     config = load(env="CartPole-v1", policy="my agent.py")
-    assert config["policy"] | {"files": []} == {
-        **{"name": "python", "file": "my agent.py", "function": "act", "files": [], "batch": True}
+    assert config["policy"] | {"extra_files": []} == {
+        **{"name": "python", "file": "my agent.py", "function": "act"},
+        **{"extra_files": [], "batch": True},
     }
     assert config["results"] == "results/CartPole-v1-my-agent"
     assert load(results="elsewhere")["results"] == "elsewhere"

@@ -34,7 +34,7 @@ class Yuv420p:
     """
 
     def __init__(self, cache: FrameCache):
-        """Convert the background and every patch of `cache`; frame sides must be even."""
+        """Convert the background and every patch of `cache`, whose frames have even sides."""
         height, width = cache.background.shape[:2]
         self.size = (width, height)
         self._cache = cache
@@ -85,7 +85,7 @@ class _DrawnPlanes:
     """The planes of a rendered layer, updated by pasting only the blocks that change."""
 
     def __init__(self, layer: BlockLayer, canvas: Sequence[np.ndarray]):
-        """Start without a picture; canvas: the planes of the frame to paste into."""
+        """Start without a picture. The pictures are pasted into `canvas`, the planes of a frame."""
         self._layer = layer
         rows, columns = grid(layer.size)
         sides = [SIDE * layer.scale // share for share in _SHARES]
@@ -146,7 +146,7 @@ def planes(picture: np.ndarray) -> Planes:
 def whole_planes(frame: np.ndarray) -> Planes:
     """Convert an RGB frame, (H, W, 3) with even sides, to planes padded to whole macroblocks.
 
-    The padding repeats the last row and column; decoders crop it.
+    The padding repeats the last row and column. Decoders crop it.
     """
     down, across = -frame.shape[0] % SIDE, -frame.shape[1] % SIDE
     shown = zip(planes(planar(frame)), _SHARES, strict=True)

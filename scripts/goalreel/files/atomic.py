@@ -17,7 +17,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
-    """Yield a temporary path of the same name; move it to `path` on success, remove it on failure.
+    """Yield a temporary path of the same name, and move it to `path` if the block succeeds.
 
     The path lies in a temporary folder next to `path`, in which the block may create other files.
     The folder is removed at the end, and so are folders that killed writers of `path` left behind.
@@ -41,7 +41,7 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
-    """Yield a temporary folder of the same name; move it to `path` on success, as `replacing` does.
+    """Yield a temporary folder of the same name, and move it to `path` as `replacing` does.
 
     An existing folder is removed first, as no portable call swaps two folders.
     """
@@ -57,7 +57,7 @@ def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _temporary_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder next to `path`; remove it at the end, and those of dead writers.
+    """Yield a temporary folder next to `path`, and remove it and those of dead writers at the end.
 
     A writer on another machine counts as dead after a day.
     """

@@ -51,7 +51,7 @@ def read(
 
     Args:
         path: the file.
-        kind: the expected kind of the file; see `header`.
+        kind: the expected kind of the file, see `header`.
         version: the expected version of its layout.
         names: the arrays to read, checked by the zip checksums. Without names all arrays are read,
             and the trailer is checked.
@@ -68,7 +68,7 @@ class Reader:
     """An open .npz file that reads arrays on demand. Raises as `read` does."""
 
     def __init__(self, path: str | os.PathLike, kind: str, version: int, is_whole: bool = True):
-        """Open a file that goalreel wrote; is_whole: check its trailer."""
+        """Open a file that goalreel wrote, and check its trailer if `is_whole`."""
         self._path = path
         with reporting_damage(path):
             self.archive = zipfile.ZipFile(path)
@@ -112,5 +112,5 @@ def read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
 
 
 def header(kind: str, version: int) -> dict[str, np.ndarray]:
-    """Return the arrays that identify a file to `read`; write them first."""
+    """Return the arrays that identify a file to `read`. Write them first."""
     return {"kind": np.array(kind), "version": np.array(version)}

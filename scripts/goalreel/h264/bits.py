@@ -43,7 +43,7 @@ def join_rows(strings: BitStrings) -> tuple[np.ndarray, np.ndarray]:
     for starts, lengths, positions in columns:
         byte, shift = np.divmod(positions, 8)
         sizes = -(-(shift + lengths) // 8)
-        # Each output byte takes eight source bits; those outside the string are masked below.
+        # Each output byte takes eight source bits. Those outside the string are masked below.
         bits = np.repeat(starts - shift, sizes) + 8 * ranges(np.zeros_like(sizes), sizes)
         source, turn = np.divmod(bits, 8)
         window = data[source].astype(np.uint16) << 8 | data[source + 1]
@@ -73,7 +73,7 @@ def ue_codewords(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class BitWriter:
-    """A growing bit string; each value is written with its most significant bit first."""
+    """A growing bit string that takes the most significant bit of each value first."""
 
     def __init__(self) -> None:
         """Start without bits."""

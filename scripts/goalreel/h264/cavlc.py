@@ -1,6 +1,6 @@
 """Code transform coefficient levels with CAVLC, many blocks in one call.
 
-A codeword is a value and a length in bits. Each block is a row of codewords in stream order; a
+A codeword is a value and a length in bits. Each block is a row of codewords in stream order. A
 length of 0 marks an absent codeword.
 Source: Rec. ITU-T H.264, 7.3.5.3.2 (syntax) and 9.2 (parsing, applied in reverse).
 """
@@ -17,7 +17,7 @@ _ESCAPE_BITS = 12  # of level_suffix after level_prefix 15, the highest below th
 
 @dataclass(frozen=True)
 class Codewords:
-    """A table of codewords; its types are small because most entries are absent."""
+    """A table of codewords in small types, because most entries are absent."""
 
     values: np.ndarray  # (rows, codewords) int32
     lengths: np.ndarray  # (rows, codewords) uint8, in bits; 0: absent

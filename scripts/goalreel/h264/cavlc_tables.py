@@ -6,7 +6,7 @@ Source: Rec. ITU-T H.264, Tables 9-5 (coeff_token), 9-7 and 9-8 (total_zeros of 
 
 import numpy as np
 
-# coeff_token. Row: total_coeff from 0; column: trailing_ones from 0; "." is no codeword. Tables for
+# coeff_token. Row: total_coeff from 0, column: trailing_ones from 0, ".": no codeword. Tables for
 # 0 <= nC < 2, 2 <= nC < 4, 4 <= nC < 8, 8 <= nC (six bits each) and nC = -1 (chroma DC).
 _TOKEN_LENGTHS = [
     "1... 62.. 863. 9875 A986 BA97 DBA8 DDB9 DDDA EEDB EEED FFEE FFFE GFFF GGGF GGGG GGGG",
@@ -22,7 +22,7 @@ _TOKEN_VALUES = [
     None,
     "1... 71.. 461. 3325 2320",
 ]
-# total_zeros. Row: total_coeff from 1; column: total_zeros from 0.
+# total_zeros. Row: total_coeff from 1, column: total_zeros from 0.
 _ZEROS_LENGTHS = (
     "1334455667788999 333334444556666 43334433455656 5344333434555 444333334545 65333333436 "
     "6533323436 645322336 66422325 5532224 443313 44213 3312 221 11"
@@ -32,13 +32,13 @@ _ZEROS_VALUES = (
     "1154332110 111332210 10132111 1013211 011213 01111 0111 011 01"
 )
 _DC_ZEROS_LENGTHS, _DC_ZEROS_VALUES = "1233 122 11", "1110 110 10"
-# run_before. Row: zerosLeft from 1, the last for 7 and more; column: run_before from 0.
+# run_before. Row: zerosLeft from 1 to 7 (and more), column: run_before from 0.
 _RUN_LENGTHS = "11 122 2222 22233 223333 2333333 3333333456789AB"
 _RUN_VALUES = "10 110 3210 32110 323210 3013254 765432111111111"
 
 
 def _digits(rows: str) -> np.ndarray:
-    """Parse rows of base-17 digits into a table; missing entries are 0."""
+    """Parse rows of base-17 digits into a table, with 0 for missing entries."""
     texts = rows.split()
     table = np.zeros((len(texts), max(map(len, texts))), np.int64)
     for row, text in zip(table, texts, strict=True):
@@ -55,7 +55,7 @@ def _tokens() -> tuple[np.ndarray, np.ndarray]:
         lengths[table, : len(found)] = found
         if value is not None:
             values[table, : len(found)] = _digits(value)
-    # Four bits of total_coeff - 1, then two of trailing_ones; 000011 is total_coeff 0.
+    # Four bits of total_coeff - 1, then two of trailing_ones. 000011 is total_coeff 0.
     values[3] = np.maximum(np.arange(17)[:, None] - 1, 0) * 4 + np.arange(4)
     values[3, 0, 0] = 3
     return lengths, values
@@ -65,7 +65,7 @@ TOKEN_LENGTHS, TOKEN_VALUES = _tokens()
 ZEROS_LENGTHS, ZEROS_VALUES = _digits(_ZEROS_LENGTHS), _digits(_ZEROS_VALUES)
 DC_ZEROS_LENGTHS, DC_ZEROS_VALUES = _digits(_DC_ZEROS_LENGTHS), _digits(_DC_ZEROS_VALUES)
 RUN_LENGTHS, RUN_VALUES = _digits(_RUN_LENGTHS), _digits(_RUN_VALUES)
-# coded_block_pattern of an inter macroblock by codeNum; PATTERN_CODES is the inverse.
+# coded_block_pattern of an inter macroblock by codeNum. PATTERN_CODES is the inverse.
 _INTER_PATTERNS = (
     *(0, 16, 1, 2, 4, 8, 32, 3, 5, 10, 12, 15, 47, 7, 11, 13),
     *(14, 6, 9, 31, 35, 37, 42, 44, 33, 34, 36, 40, 39, 43, 45, 46),

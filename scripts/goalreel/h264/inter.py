@@ -44,13 +44,13 @@ def code_patches(
 
     Args:
         reference: Y, U and V of the decoded reference picture, padded to whole macroblocks.
-        background: the source planes of the reference; the patches are pasted into them.
-        patches: the patches; parts outside `region` are ignored.
+        background: the source planes of the reference, into which the patches are pasted.
+        patches: the patches. Parts outside `region` are ignored.
         region: the macroblocks of each slice.
         qp: the quantization parameter of the slices.
         colors: weights of the plain-color references, see prediction.plain_color.
         captions: macroblock rows at the top whose decoded samples can differ from `reference`
-            because a caption is there; plain colors are not used in them.
+            because of a caption. Plain colors are not used in them.
     """
     data: list[np.ndarray] = []
     for chunk in split(patches):
@@ -84,7 +84,7 @@ def _coded(
 
 
 def skip_run(macroblocks: int) -> np.ndarray:
-    """Return mb_skip_run as bits, (n,) uint8, at the end of a slice; no bits for 0 macroblocks."""
+    """Return the mb_skip_run that ends a slice as bits, (n,) uint8. A run of 0 has no bits."""
     text = format(macroblocks + 1, "b") if macroblocks else ""
     return np.array([0] * (len(text) - 1) + [int(bit) for bit in text], np.uint8)
 

@@ -16,7 +16,7 @@ from goalreel.h264.nal import PPS, SPS, pack
 
 FRAME_NUM_BITS, POC_BITS = 4, 16
 INITIAL_QP = 26
-# (profile_idc, constraint flags). Main has weighted prediction; Constrained Baseline allows any
+# (profile_idc, constraint flags). Main has weighted prediction, Constrained Baseline allows any
 # number of slices per picture (A.3.3).
 _MAIN, _BASELINE = (77, 0x40), (66, 0xC0)
 _POC_CODED, _POC_IN_DECODING_ORDER = 0, 2  # pic_order_cnt_type
@@ -78,7 +78,7 @@ def _write_vui(bits: BitWriter, fps: Fraction, references: int) -> None:
     bits.u(1, 1).u(3, 5).u(1, 0).u(1, 1)  # unspecified video_format, limited range, colors follow
     bits.u(8, _BT709).u(8, _BT709).u(8, _BT709)
     bits.u(1, 1).ue(_CENTER).ue(_CENTER)
-    # A tick lasts one field, half a frame (E.2.1, time_scale); then fixed_frame_rate_flag.
+    # A tick lasts one field, half a frame (E.2.1, time_scale). The next flag is fixed_frame_rate_flag.
     bits.u(1, 1).u(32, fps.denominator).u(32, 2 * fps.numerator).u(1, 1)
     bits.u(1, 0).u(1, 0).u(1, 0)  # no HRD parameters, no pic_struct_present_flag
     bits.u(1, 1).u(1, 1).ue(0).ue(0)  # bitstream_restriction without size limits

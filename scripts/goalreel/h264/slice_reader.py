@@ -72,9 +72,9 @@ def _unescaped(stream: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _picture_parameters(qp: int) -> bytes:
     """Return the RBSP of the picture parameter set that x264 must have written."""
-    # Both ids; CAVLC, no bottom field order; one slice group, one active reference per list.
+    # Both ids, CAVLC, no bottom field order, one slice group, one active reference per list.
     bits = BitWriter().ue(0).ue(0).u(2, 0).ue(0).ue(0).ue(0)
-    # No weights; QP and QS, no chroma_qp_index_offset; deblocking control, first of three flags.
+    # No weights, QP and QS, no chroma_qp_index_offset, deblocking control (first of three flags).
     return to_rbsp(bits.u(3, 0).se(qp - 26).se(0).se(0).u(3, 4).to_array())
 
 

@@ -4,7 +4,7 @@ Each function returns one box as a list of buffers, so that nesting a box does n
 
 Source: ISO/IEC 14496-12 (8.2.2 mvhd, 8.3.2 tkhd, 8.3.3 tref, 8.4.2 mdhd, 8.4.3 hdlr, 8.5.2 sample
 entries, 12.1.4 pasp, 12.1.5 colr), 14496-15 (5.4.2 avcC), 3GPP TS 26.245 (5.16 tx3g), QuickTime
-File Format (text, gmhd, ilst). No standard defines chpl; it comes from Nero's software.
+File Format (text, gmhd, ilst). No standard defines chpl, which comes from Nero's software.
 """
 
 import struct
@@ -35,7 +35,7 @@ def size(parts: Box) -> int:
 
 
 def movie_header(timescale: int, duration: int, next_track: int) -> Box:
-    """Return mvhd. In all headers creation times are 0; durations take 64 bits only if needed."""
+    """Return mvhd. In all headers creation times are 0. Durations take 64 bits only if needed."""
     version, times = _times(timescale, duration)
     fields = struct.pack(">IH10x", 0x10000, 0x100) + _MATRIX + struct.pack(">24xI", next_track)
     return full_box("mvhd", times, fields, version=version)
@@ -44,7 +44,7 @@ def movie_header(timescale: int, duration: int, next_track: int) -> Box:
 def track_header(
     track: int, duration: int, flags: int, shown: tuple[int, int] = (0, 0), group: int = 0
 ) -> Box:
-    """Return tkhd; duration: in the movie timescale; shown: (width, height) in pixels."""
+    """Return tkhd for a duration in the movie timescale and a size `shown` in pixels."""
     version = int(duration >> 32 > 0)
     times = struct.pack(">16xI4xQ" if version else ">8xI4xI", track, duration)
     position = struct.pack(">8xhh4x", 0, group) + _MATRIX
@@ -55,7 +55,7 @@ def track_header(
 def media(
     timescale: int, duration: int, language: str, handler: str, name: str, header: Box, table: Box
 ) -> Box:
-    """Return mdia; language: ISO 639-2/T code; header: vmhd, nmhd or gmhd; table: stbl."""
+    """Return mdia with a language (ISO 639-2/T), a header (vmhd, nmhd, gmhd) and a table (stbl)."""
     version, times = _times(timescale, duration)
     packed = 0
     for letter in language:
@@ -101,7 +101,7 @@ def text_entry(name: str, opaque: bool) -> Box:
 
     Args:
         name: tx3g for subtitles, text for QuickTime chapters.
-        opaque: draw white letters of 16 pixels on black at the bottom; otherwise invisible.
+        opaque: draw white letters of 16 pixels on black at the bottom. If False, draw nothing.
     """
     visible = struct.pack(">Ibb4B8x", 0, 1, -1, 0, 0, 0, 255)
     invisible = struct.pack(">Ibb4B8x", 1, 0, 0, 0, 0, 0, 0)

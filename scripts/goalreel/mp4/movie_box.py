@@ -35,7 +35,7 @@ class VideoTrack:
 
 
 class Chapter(NamedTuple):
-    """A filmed episode; chapters follow each other without gaps."""
+    """A filmed episode. Chapters follow each other without gaps."""
 
     frames: int  # title card included
     title: str
@@ -78,14 +78,14 @@ class Movie:
         return (text + _UTF8 for text in self.subtitles)
 
     def box(self, base: int, wide: bool) -> Box:
-        """Return moov; its length does not depend on `base`.
+        """Return moov, whose length does not depend on `base`.
 
         Args:
             base: file offset of the first media byte.
             wide: use 64-bit chunk offsets.
         """
         texts = [self._subtitles(base, wide), self._titles(base, wide)] if self.subtitles else []
-        # chpl holds 255 chapters; players that prefer it to the track would miss the others.
+        # chpl holds 255 chapters. Players that prefer it to the track would miss the others.
         named = self.subtitles if len(self.subtitles) <= 255 else ()
         names = (text[2:].decode() for text in named)
         listed = list(zip((self._firsts * self._tick).tolist(), names, strict=False))

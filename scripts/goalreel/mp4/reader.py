@@ -17,7 +17,7 @@ from goalreel.files.damage import reporting_damage
 if TYPE_CHECKING:
     import numpy as np
 
-# Timescale units per frame; segments and film must have the same number.
+# Timescale units per frame, the same in segments and film.
 TICKS = 512
 # Maximum frames of a film: its index must stay below 4 GiB, the limit of a box.
 MOST_FRAMES = 1 << 27
@@ -60,7 +60,7 @@ class VideoIndex:
 def read_index(path: str | os.PathLike) -> VideoIndex:
     """Read the index of an MP4 file.
 
-    The media are not compared with the index; the checksum trailer detects damage there.
+    The media are not compared with the index. The checksum trailer detects damage there.
 
     Raises:
         GoalreelError: the file is missing.
@@ -104,7 +104,7 @@ def read_comment(path: str | os.PathLike) -> str:
 
 @contextlib.contextmanager
 def _opened_movie(path: str | os.PathLike) -> Iterator[list[tuple[bytes, memoryview]]]:
-    """Yield the children of moov; errors in the block are reported as damage to the file."""
+    """Yield the children of moov and report errors in the block as damage to the file."""
     damage = "it is truncated or corrupt: not a complete MP4 file"
     with reporting_damage(path, damage), Path(path).open("rb") as stream:
         position, end, movie = 0, os.fstat(stream.fileno()).st_size, None

@@ -23,7 +23,7 @@ _MAX_NEW_BLOCKS, _MAX_CHANGES, _MAX_BLOCKS = 1 << 15, 1 << 18, 1 << 16
 
 
 class Changes(NamedTuple):
-    """Changes of macroblocks; each lasts until the next one at the same address."""
+    """Changes of macroblocks. Each lasts until the next one at the same address."""
 
     frames: np.ndarray  # (n,) frame index in the batch
     places: np.ndarray  # (n,) address of the first macroblock
@@ -102,7 +102,7 @@ class FilmContents:
         return place.reshape(rows * columns, -1)
 
     def batches(self, offsets: np.ndarray) -> Iterator[ContentBatch]:
-        """Yield the changes of all frames in batches; offsets: (episodes + 1,), in frames."""
+        """Yield the changes of all frames in batches, given the (episodes + 1,) frame offsets."""
         batch_start, changes, num_changes = 0, [], 0
         groups = np.searchsorted(self._drawn.starts, self._drawn.index, "right") - 1
         # A group never spans two episodes.

@@ -26,7 +26,7 @@ _BATCH = 1 << 14  # samples joined per step
 
 
 class PartStore:
-    """A numbered collection of parts; part 0 is empty."""
+    """A numbered collection of parts. Part 0 is empty."""
 
     def __init__(self) -> None:
         """Start with only the empty part."""
@@ -34,13 +34,13 @@ class PartStore:
         self._orders = [NO_ORDER]
 
     def add(self, part: bytes, order: int = NO_ORDER) -> int:
-        """Add a part and return its number; order: bit position of pic_order_cnt_lsb."""
+        """Add a part with pic_order_cnt_lsb at the bit `order`, and return its number."""
         self._parts.append(part)
         self._orders.append(order)
         return len(self._parts) - 1
 
     def add_slice(self, header: SliceHeader, data: np.ndarray) -> int:
-        """Add a P slice and return its number; data: the slice data, one bit per element."""
+        """Add a P slice, given its data as one bit per element, and return its number."""
         return self.add(to_part(header, data), order_position(header))
 
     def samples(

@@ -78,7 +78,7 @@ def _write_vui(bits: BitWriter, fps: Fraction, references: int) -> None:
     bits.u(1, 1).u(3, 5).u(1, 0).u(1, 1)  # unspecified video_format, limited range, colors follow
     bits.u(8, _BT709).u(8, _BT709).u(8, _BT709)
     bits.u(1, 1).ue(_CENTER).ue(_CENTER)
-    # A tick lasts one field, half a frame (E.2.1, time_scale). The next flag is fixed_frame_rate_flag.
+    # A tick lasts one field, half a frame (E.2.1, time_scale). The last flag: fixed frame rate.
     bits.u(1, 1).u(32, fps.denominator).u(32, 2 * fps.numerator).u(1, 1)
     bits.u(1, 0).u(1, 0).u(1, 0)  # no HRD parameters, no pic_struct_present_flag
     bits.u(1, 1).u(1, 1).ue(0).ue(0)  # bitstream_restriction without size limits

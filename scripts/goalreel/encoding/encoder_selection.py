@@ -19,12 +19,9 @@ _X264 = {"small": ("veryfast", 28), "balanced": ("veryfast", 23), "best": ("very
 # bytes (FrozenLake 2.07), at a PSNR 1.7 dB lower to 9 dB higher (benchmarks/results/presets.md).
 _X264_DRAWN = _X264 | {"balanced": ("ultrafast", 23)}
 _ONLY_X264 = ("preset", "qp", "crf")
-MOST_PICTURES = (
-    1 << 14
-)  # per assembled episode, title card included; equals the one in sample_parts
+MOST_PICTURES = 1 << 14  # per assembled episode, title card included, as in sample_parts
 # The Mountain Car scene is 600 x 400 units. _LOWEST: the lowest row that the car's wheels reach.
-# _HUD_ROWS: distance from the top of the HUD to the bottom of the frame, at a scale of _SMALLEST or
-# more.
+# _HUD_ROWS: height of the HUD at the bottom of the frame, if the scale is at least _SMALLEST.
 _ROWS, _COLUMNS, _LOWEST, _HUD_ROWS, _SMALLEST = 400, 600, 366, 26, 8 / 15
 _MACROBLOCK = 16
 # _HIGHEST: the highest row of the car. The caption starts _CAPTION_ROWS below the top. Its letters

@@ -59,20 +59,20 @@ class Yuv420p:
         canvas = planes(buffer.reshape(self._shape))
         clean = planes(self._background.reshape(self._shape))  # background without patches
         drawn = _DrawnPlanes(self._drawn, canvas) if self._drawn else None
-        before = [NOTHING] * len(self._patches)
+        last_numbers = [NOTHING] * len(self._patches)
         indices = [layer.index.tolist() for layer in self._layers]
         for frame in which if which is not None else range(len(self)):
-            now = [index[frame] for index in indices]
+            numbers = [index[frame] for index in indices]
             if drawn:
                 drawn.show(frame)
-            if now != before:
-                for parts in self._patches_of(before):
+            if numbers != last_numbers:
+                for parts in self._patches_of(last_numbers):
                     for plane, below, (place, _) in zip(canvas, clean, parts, strict=True):
                         plane[place] = below[place]
-                for parts in self._patches_of(now):
+                for parts in self._patches_of(numbers):
                     for plane, (place, samples) in zip(canvas, parts, strict=True):
                         plane[place] = samples
-                before = now
+                last_numbers = numbers
             yield buffer.reshape(self._shape)
 
     def _patches_of(self, numbers: Sequence[int]) -> list[tuple]:
@@ -160,7 +160,7 @@ def cut_rows(picture: Planes, top: int, bottom: int) -> Planes:
 
 def patch_planes(patches: Patches) -> list[Patch]:
     """Convert patches with even sides to yuv420p."""
-    found, boxes = [()] * len(patches), patches.boxes.tolist()
+    converted, boxes = [()] * len(patches), patches.boxes.tolist()
     numbers_of: dict[tuple[int, int], list[int]] = {}
     for number, (_, _, *size) in enumerate(boxes):
         numbers_of.setdefault(tuple(size), []).append(number)
@@ -169,8 +169,8 @@ def patch_planes(patches: Patches) -> list[Patch]:
         for number, *samples in zip(numbers, *block_planes(pixels), strict=True):
             top, left, height, width = boxes[number]
             place = slice(top, top + height), slice(left, left + width)
-            found[number] = list(zip(_places(place), samples, strict=True))
-    return found
+            converted[number] = list(zip(_places(place), samples, strict=True))
+    return converted
 
 
 def paste_patches(picture: Planes, box: tuple[slice, slice], patches: Iterable[Patch]) -> Patch:

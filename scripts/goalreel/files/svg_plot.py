@@ -70,5 +70,5 @@ def read_caption(path: str | os.PathLike) -> Caption:
     with reporting_damage(path, "it is not a goalreel plot"):
         tree = ElementTree.fromstring(Path(path).read_bytes())  # noqa: S314 - expat itself bounds entities
         names = ("title", "description", "source")
-        found = [tree.find(f".//{_DUBLIN_CORE}{name}") for name in names]
-        return Caption(*(element.text or "" for element in found))
+        elements = [tree.find(f".//{_DUBLIN_CORE}{name}") for name in names]
+        return Caption(*(element.text or "" for element in elements))

@@ -38,7 +38,7 @@ def join_rows(strings: BitStrings) -> tuple[np.ndarray, np.ndarray]:
     data = np.append(strings.data, np.zeros(2, np.uint8))
     ends = np.cumsum(strings.lengths, axis=1)
     bounds = np.cumsum([0, *-(-ends[:, -1] // 8)])
-    made = np.zeros(bounds[-1], np.uint8)
+    packed = np.zeros(bounds[-1], np.uint8)
     columns = zip(strings.starts.T, strings.lengths.T, (ends - strings.lengths).T, strict=True)
     for starts, lengths, positions in columns:
         byte, shift = np.divmod(positions, 8)
@@ -52,8 +52,8 @@ def join_rows(strings: BitStrings) -> tuple[np.ndarray, np.ndarray]:
         last = np.cumsum(sizes)[present] - 1
         part[last - sizes[present] + 1] &= (0xFF >> shift[present]).astype(np.uint8)
         part[last] &= (0xFF << -(shift + lengths)[present] % 8 & 0xFF).astype(np.uint8)
-        made[ranges(bounds[:-1] + byte, sizes)] |= part
-    return made, bounds
+        packed[ranges(bounds[:-1] + byte, sizes)] |= part
+    return packed, bounds
 
 
 def put_numbers(data: bytearray, positions: np.ndarray, numbers: np.ndarray, width: int) -> None:

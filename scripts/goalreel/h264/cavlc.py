@@ -84,24 +84,24 @@ def _put_levels(values, lengths, ranked, total, ones) -> None:
         magnitude = np.abs(level)
         code = 2 * magnitude - 2 + (level < 0)
         code -= 2 * ((k == ones[coded]) & (ones[coded] < 3))
-        prefix, rest, bits = _split_level(code, width)
-        values[coded, 2 + k] = (1 << bits) + rest
-        lengths[coded, 2 + k] = prefix + 1 + bits
+        level_prefix, level_suffix, bits = _split_level(code, width)
+        values[coded, 2 + k] = (1 << bits) + level_suffix
+        lengths[coded, 2 + k] = level_prefix + 1 + bits
         width = np.maximum(width, 1)
         suffix[coded] = width + ((magnitude > (3 << (width - 1))) & (width < 6))
 
 
 def _split_level(code: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Split levelCode into level_prefix, level_suffix and the suffix length in bits (9.2.2.1)."""
-    prefix, bits, base = code >> width, width.copy(), (code >> width) << width
+    level_prefix, bits, base = code >> width, width.copy(), (code >> width) << width
     middle = (width == 0) & (code >= 14) & (code < 30)
-    prefix[middle], bits[middle], base[middle] = 14, 4, 14
+    level_prefix[middle], bits[middle], base[middle] = 14, 4, 14
     start = np.where(width == 0, 30, 15 << width)
     escaped = code >= start
-    prefix[escaped], bits[escaped], base[escaped] = 15, _ESCAPE_BITS, start[escaped]
-    rest = code - base
-    assert not (rest >> _ESCAPE_BITS).any(), "a qp below 4 needs a level_prefix of 16"
-    return prefix, rest, bits
+    level_prefix[escaped], bits[escaped], base[escaped] = 15, _ESCAPE_BITS, start[escaped]
+    level_suffix = code - base
+    assert not (level_suffix >> _ESCAPE_BITS).any(), "a qp below 4 needs a level_prefix of 16"
+    return level_prefix, level_suffix, bits
 
 
 def _put_zeros(values, lengths, places, total, size: int) -> None:
@@ -109,11 +109,11 @@ def _put_zeros(values, lengths, places, total, size: int) -> None:
     zero_lengths, zero_values = tables.ZEROS_LENGTHS, tables.ZEROS_VALUES
     if size == 4:
         zero_lengths, zero_values = tables.DC_ZEROS_LENGTHS, tables.DC_ZEROS_VALUES
-    some = np.flatnonzero((total > 0) & (total < size))
+    partial = np.flatnonzero((total > 0) & (total < size))
     left = np.zeros(len(total), np.int64)
-    left[some] = places[some, 0] + 1 - total[some]
-    lengths[some, 2 + size] = zero_lengths[total[some] - 1, left[some]]
-    values[some, 2 + size] = zero_values[total[some] - 1, left[some]]
+    left[partial] = places[partial, 0] + 1 - total[partial]
+    lengths[partial, 2 + size] = zero_lengths[total[partial] - 1, left[partial]]
+    values[partial, 2 + size] = zero_values[total[partial] - 1, left[partial]]
     for k in range(size - 1):
         coded = np.flatnonzero((k < total - 1) & (left > 0))
         if not len(coded):

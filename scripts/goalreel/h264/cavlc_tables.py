@@ -51,10 +51,10 @@ def _tokens() -> tuple[np.ndarray, np.ndarray]:
     lengths = np.zeros((5, 17, 4), np.int64)
     values = np.zeros((5, 17, 4), np.int64)
     for table, (length, value) in enumerate(zip(_TOKEN_LENGTHS, _TOKEN_VALUES, strict=True)):
-        found = _digits(length)
-        lengths[table, : len(found)] = found
+        rows = _digits(length)
+        lengths[table, : len(rows)] = rows
         if value is not None:
-            values[table, : len(found)] = _digits(value)
+            values[table, : len(rows)] = _digits(value)
     # Four bits of total_coeff - 1, then two of trailing_ones. 000011 is total_coeff 0.
     values[3] = np.maximum(np.arange(17)[:, None] - 1, 0) * 4 + np.arange(4)
     values[3, 0, 0] = 3

@@ -54,25 +54,25 @@ def code_patches(
     """
     data: list[np.ndarray] = []
     for chunk in split(patches):
-        found = cut(reference, background, chunk, region)
-        clear = found.address // region.width + region.top >= captions
-        levels = quantize(found, colors, clear, qp)
-        data += _coded(found, levels, len(chunk), region, len(colors))
+        macroblocks = cut(reference, background, chunk, region)
+        clear = macroblocks.address // region.width + region.top >= captions
+        levels = quantize(macroblocks, colors, clear, qp)
+        data += _coded(macroblocks, levels, len(chunk), region, len(colors))
     return data
 
 
 def _coded(
-    found: Macroblocks, levels: Levels, pictures: int, region: Region, colors: int
+    macroblocks: Macroblocks, levels: Levels, pictures: int, region: Region, colors: int
 ) -> list[np.ndarray]:
     """Return the slice data of each picture from its quantized macroblocks."""
     patterns = _patterns(levels)
     coded = np.flatnonzero((patterns > 0) | levels.references.any(axis=1))
-    picture, address = found.picture[coded], found.address[coded]
+    picture, address = macroblocks.picture[coded], macroblocks.address[coded]
     codewords = no_codewords(len(coded), _ROWS, _COLUMNS)
     values, lengths = codewords.values, codewords.lengths
     _put_headers(values, lengths, picture, address, levels.references[coded], colors)
     _put_pattern(values, lengths, patterns[coded])
-    _put_blocks(values, lengths, found, levels, patterns, coded)
+    _put_blocks(values, lengths, macroblocks, levels, patterns, coded)
     firsts = np.searchsorted(picture, np.arange(pictures + 1))
     rows = Codewords(values.reshape(-1, _COLUMNS), lengths.reshape(-1, _COLUMNS))
     data = join_codewords(rows, firsts * _ROWS)
@@ -128,36 +128,39 @@ def _put_pattern(values, lengths, patterns: np.ndarray) -> None:
     values[:, 0, 8] = lengths[:, 0, 8] = patterns > 0
 
 
-def _put_blocks(values, lengths, found, levels: Levels, patterns, coded) -> None:
+def _put_blocks(values, lengths, macroblocks, levels: Levels, patterns, coded) -> None:
     """Write the luma, chroma DC and chroma AC blocks that coded_block_pattern includes."""
     pattern = patterns[coded]
 
     def put(which: np.ndarray, rows: slice, blocks: np.ndarray, contexts: np.ndarray) -> None:
-        done = block_codewords(blocks[which], contexts[which])
-        width = done.values.shape[1]
-        values[:, rows, :width][which], lengths[:, rows, :width][which] = done.values, done.lengths
+        codes = block_codewords(blocks[which], contexts[which])
+        width = codes.values.shape[1]
+        values[:, rows, :width][which], lengths[:, rows, :width][which] = (
+            codes.values,
+            codes.lengths,
+        )
 
-    contexts = _contexts(found, (levels.luma != 0).sum(axis=2))[coded][:, _ORDER]
+    contexts = _contexts(macroblocks, (levels.luma != 0).sum(axis=2))[coded][:, _ORDER]
     which = np.repeat((pattern[:, None] >> np.arange(4)) & 1, 4, axis=1).astype(bool)
     put(which, slice(1, 17), levels.luma[coded][:, _ORDER], contexts)
     for number, (dc, ac) in enumerate(levels.chroma):
         some, row = (pattern >= 16)[:, None], 17 + number
         put(some, slice(row, row + 1), dc[coded][:, None], np.zeros((len(coded), 1)))
-        contexts = _contexts(found, (ac != 0).sum(axis=2))[coded]
+        contexts = _contexts(macroblocks, (ac != 0).sum(axis=2))[coded]
         some, row = np.repeat((pattern >= 32)[:, None], 4, axis=1), 19 + 4 * number
         put(some, slice(row, row + 4), ac[coded], contexts)
 
 
-def _contexts(found: Macroblocks, totals: np.ndarray) -> np.ndarray:
+def _contexts(macroblocks: Macroblocks, totals: np.ndarray) -> np.ndarray:
     """Return nC of (n, blocks) blocks from their total_coeff (9.2.1)."""
     side = int(totals.shape[1] ** 0.5)
     grid = totals.reshape(-1, side, side)
     # SKIPPED and OUTSIDE are negative indices: they find two macroblocks without coefficients.
     padded = np.concatenate([grid, np.zeros((2, side, side), grid.dtype)])
-    left = np.concatenate([padded[found.left, :, -1:], grid[:, :, :-1]], axis=2)
-    above = np.concatenate([padded[found.above, -1:], grid[:, :-1]], axis=1)
+    left = np.concatenate([padded[macroblocks.left, :, -1:], grid[:, :, :-1]], axis=2)
+    above = np.concatenate([padded[macroblocks.above, -1:], grid[:, :-1]], axis=1)
     has_left, has_above = np.ones((2, *grid.shape), bool)
-    has_left[found.left == OUTSIDE, :, 0] = False
-    has_above[found.above == OUTSIDE, 0] = False
+    has_left[macroblocks.left == OUTSIDE, :, 0] = False
+    has_above[macroblocks.above == OUTSIDE, 0] = False
     mean = (left + above + 1) >> 1
     return np.where(has_left & has_above, mean, left + above).reshape(totals.shape)

@@ -60,28 +60,29 @@ def weight_samples(samples: np.ndarray, weight: Weight) -> np.ndarray:
     return np.clip(scaled + np.int16(weight[1]), 0, 255)
 
 
-def quantize(found: Macroblocks, colors: Sequence[tuple], clear: np.ndarray, qp: int) -> Levels:
+def quantize(mbs: Macroblocks, colors: Sequence[tuple], clear: np.ndarray, qp: int) -> Levels:
     """Quantize macroblocks, each quarter predicted from its cheapest reference.
 
     colors: weights of each plain-color reference, from `plain_color`; clear: (n,) bool, True for
     macroblocks that may use a plain color.
     """
-    chosen, costs = _luma(found.source[0], found.reference[0], _DEFAULT, qp)
+    chosen, costs = _luma(mbs.source[0], mbs.reference[0], _DEFAULT, qp)
     references = np.zeros(costs.shape, np.int64)
     # A quarter without levels cannot get cheaper.
-    busy = np.flatnonzero(clear & costs.any(axis=1))
-    source, reference, least = found.source[0][busy], found.reference[0][busy], costs[busy]
+    candidates = np.flatnonzero(clear & costs.any(axis=1))
+    source, reference = mbs.source[0][candidates], mbs.reference[0][candidates]
+    least = costs[candidates]
     for number, weights in enumerate(colors, start=1):
         levels, costs = _luma(source, reference, weights[0], qp)
         costs += _QUARTER_COST
         which, quarter = np.nonzero(costs < least)
         least[which, quarter] = costs[which, quarter]
-        references[busy[which], quarter] = number
+        references[candidates[which], quarter] = number
         blocks = _BLOCKS[quarter]
-        chosen[busy[which, None], blocks] = levels[which[:, None], blocks]
+        chosen[candidates[which, None], blocks] = levels[which[:, None], blocks]
     chroma = tuple(
-        transform.chroma_levels(_blocks(found.source[p] - predicted), transform.chroma_qp(qp))
-        for p, predicted in ((p, _chroma(found.reference, p, colors, references)) for p in (1, 2))
+        transform.chroma_levels(_blocks(mbs.source[p] - predicted), transform.chroma_qp(qp))
+        for p, predicted in ((p, _chroma(mbs.reference, p, colors, references)) for p in (1, 2))
     )
     return Levels(chosen, chroma, references)
 

@@ -71,9 +71,9 @@ def header_bits(header: SliceHeader) -> HeaderBits:
         bits.u(1, 0).u(1, 0)  # no_output_of_prior_pics_flag, long_term_reference_flag
     elif header.ref_idc:
         bits.u(1, 0)  # adaptive_ref_pic_marking_mode_flag
-    found = bits.se(header.qp - INITIAL_QP).ue(_NO_DEBLOCKING).to_array()
-    found.flags.writeable = False
-    return HeaderBits(found, frame_num, order)
+    all_bits = bits.se(header.qp - INITIAL_QP).ue(_NO_DEBLOCKING).to_array()
+    all_bits.flags.writeable = False
+    return HeaderBits(all_bits, frame_num, order)
 
 
 def _put_references(bits: BitWriter, further: int) -> None:

@@ -128,8 +128,10 @@ class Movie:
         return self._track(header, [], "eng", "sbtl", "Episodes", boxes.SUBTITLE_HEADER, samples)
 
     def _titles(self, base: int, wide: bool) -> Box:
-        one = _table("stsc", [1], [len(self.subtitles)], [1]), _chunk_offsets([base], wide)
-        samples = self._texts(boxes.text_entry("text", False), *one, self._text_sizes + len(_UTF8))
+        table = _table("stsc", [1], [len(self.subtitles)], [1]), _chunk_offsets([base], wide)
+        samples = self._texts(
+            boxes.text_entry("text", False), *table, self._text_sizes + len(_UTF8)
+        )
         header = boxes.track_header(_CHAPTERS, self._duration, boxes.IN_MOVIE)
         return self._track(header, [], "eng", "text", "Chapters", boxes.CHAPTER_HEADER, samples)
 

@@ -33,7 +33,7 @@ class Changes(NamedTuple):
 class ContentBatch(NamedTuple):
     """The changes of consecutive frames."""
 
-    since: np.ndarray  # (frames,) frames since the start of the episode, whose rows are all listed
+    since: np.ndarray  # (frames,) frame index in the episode. Frame 0 lists all rows.
     single: Changes  # single macroblocks
     rows: Changes  # whole rows in which many macroblocks change
     store: BlockStore  # a new store means that block numbers start again
@@ -61,8 +61,8 @@ class FilmContents:
         self._drawn: BlockLayer = drawn
         self._places = self._places_of_blocks()
         # Canvas of whole macroblocks for the bands.
-        more = (0, self._rows * SIDE - height), (0, self.columns * SIDE - width), (0, 0)
-        self._paper = np.pad(cache.background, more, "edge")
+        padding = (0, self._rows * SIDE - height), (0, self.columns * SIDE - width), (0, 0)
+        self._paper = np.pad(cache.background, padding, "edge")
         self._canvas = self._paper.copy()
         self._bands = self._bands_of(layers, height)
         self._forget()
@@ -151,10 +151,10 @@ class FilmContents:
         whole = (rows.reshape(shape) > _MAX_SINGLE_BLOCKS) | (since == 0)[:, None]
         in_row = whole[at, places // self.columns]
         frame, row = np.nonzero(whole)
-        wanted = row[:, None] * self.columns + np.arange(self.columns)
-        latest = np.searchsorted(keys, wanted * count + frame[:, None], "right")
-        there = np.append(-1, places)[latest] == wanted
-        shown = np.where(there, np.append(-1, blocks)[latest], before[wanted])
+        row_places = row[:, None] * self.columns + np.arange(self.columns)
+        latest = np.searchsorted(keys, row_places * count + frame[:, None], "right")
+        has_changed = np.append(-1, places)[latest] == row_places
+        shown = np.where(has_changed, np.append(-1, blocks)[latest], before[row_places])
         self._coded = len(self._store)
         single = Changes(at[~in_row], places[~in_row], blocks[~in_row, None])
         return ContentBatch(since, single, Changes(frame, row * self.columns, shown), self._store)
@@ -198,10 +198,10 @@ class FilmContents:
             changed = first + np.flatnonzero(self._shown[first:end] != numbers)
             self._shown[first:end] = numbers
             parts.append((changed * count + frame, self._shown[changed]))
-        more = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        order = np.argsort(more[0])
-        keys = np.concatenate([keys[:start], more[0][order], keys[stop:]])
-        return keys, np.concatenate([blocks[:start], more[1][order], blocks[stop:]])
+        merged = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        order = np.argsort(merged[0])
+        keys = np.concatenate([keys[:start], merged[0][order], keys[stop:]])
+        return keys, np.concatenate([blocks[:start], merged[1][order], blocks[stop:]])
 
     def _composed(self, band: "_Band", frame: int) -> np.ndarray:
         """Return the blocks of a band, (rows, columns, 16, 16, 3) uint8."""

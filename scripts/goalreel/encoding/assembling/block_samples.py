@@ -108,12 +108,12 @@ class _Slices:
         if kind == _SINGLE:
             leading_bits, leading_lengths, read = _p_slice_prefix(coded)
             starts, lengths = starts + read, lengths - read
-        more = (
+        new_rows = (
             np.full(count, kind), leading_bits, leading_lengths,
             8 * len(self._codes) + coded.starts + starts, coded.lengths + lengths,
         )  # fmt: skip
         self._codes = np.concatenate([self._codes, coded.data])
-        self._table = _Table(*map(np.append, self._table, more))
+        self._table = _Table(*map(np.append, self._table, new_rows))
 
     def samples(self, batch: ContentBatch) -> tuple[bytearray, np.ndarray]:
         """Return the samples of a batch, concatenated, and the size of each."""
@@ -178,17 +178,17 @@ class _Slices:
 
         The positions count from the length field before the NAL unit.
         """
-        rest, lengths, orders = np.zeros((3, 3), np.int64)
+        fields, lengths, orders = np.zeros((3, 3), np.int64)
         for kind, qp in enumerate(self._quantizers):
             type_, idr = ("P" if kind == _SINGLE else "I"), (0 if kind == _CARD else None)
             header = SliceHeader(type_, 0, idr, poc_lsb=None, ref_idc=_REF_IDC, qp=qp)
             bits, frame_num, _ = header_bits(header)
             # Leave out first_mb_in_slice, here a single bit.
-            rest[kind], lengths[kind] = int("".join(map(str, bits[1:])), 2), len(bits) - 1
+            fields[kind], lengths[kind] = int("".join(map(str, bits[1:])), 2), len(bits) - 1
             orders[kind] = 8 * (self._length_bytes + 1) + frame_num - 1
         addresses, widths = ue_codewords(places)
         units = _REF_IDC << 5 | np.where(kinds == _CARD, IDR, SLICE)
-        values = (units << widths | addresses) << lengths[kinds] | rest[kinds]
+        values = (units << widths | addresses) << lengths[kinds] | fields[kinds]
         return values, 8 + widths + lengths[kinds], orders[kinds] + widths
 
     def _build(self, keys: np.ndarray) -> list[bytes]:
@@ -200,12 +200,12 @@ class _Slices:
         covered = np.where(strips == _NOTHING, 0, np.where(kinds == _SINGLE, 1, ends - places))
         skipped = ends - places - covered
         headers, lengths, _ = self._headers(kinds, places)
-        more = table.leading_lengths[strips]
+        leading = table.leading_lengths[strips]
         # Bits before those of x264, and after them: mb_skip_run and rbsp_stop_one_bit.
-        before = headers << more | table.leading_bits[strips], lengths + more
+        before = headers << leading | table.leading_bits[strips], lengths + leading
         run, length = ue_codewords(skipped)
-        some = skipped > 0
-        after = np.where(some, run << 1 | 1, 1), np.where(some, length + 1, 1)
+        has_run = skipped > 0
+        after = np.where(has_run, run << 1 | 1, 1), np.where(has_run, length + 1, 1)
         words = [
             (value << (_WORD - length)).astype(">i8").view(np.uint8)
             for value, length in (before, after)

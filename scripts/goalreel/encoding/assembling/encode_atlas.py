@@ -32,7 +32,7 @@ def code_atlas(
     Args:
         atlas: the pictures.
         card: (H, W, 3) uint8, the track with the parts common to all title cards.
-        clear: first and last pixel row between captions and HUD.
+        clear: (start, end) of the pixel rows between captions and HUD.
         quantizers: QP of the pictures and of the card, 1 to 51.
         spec: the spec of the coded atlas.
 

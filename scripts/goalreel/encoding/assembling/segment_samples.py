@@ -108,7 +108,7 @@ def _idr_pictures(
     caption: Layer | None, cache: FrameCache, coded_atlas: CodedAtlas, store: PartStore
 ) -> np.ndarray:
     """Return the part number of the IDR picture of each episode, (episodes,) int64."""
-    top, rest = coded_atlas.card
+    top, bottom = coded_atlas.card
     starts, columns = cache.offsets[:-1], coded_atlas.region.columns
     index = np.full(len(starts), NOTHING) if caption is None else caption.index[starts]
     tops = [top] if caption is None else [*_captions(caption, cache, coded_atlas), top]
@@ -121,8 +121,8 @@ def _idr_pictures(
         )
         return [length_prefixed(slice_nal(header, data)) for header in headers]
 
-    rests = units(below, rest)
-    cards = [[a + b for a, b in zip(units(0, data), rests, strict=True)] for data in tops]
+    bottoms = units(below, bottom)
+    cards = [[a + b for a, b in zip(units(0, data), bottoms, strict=True)] for data in tops]
     turns = enumerate(index.tolist())
     return np.array([store.add(cards[card][episode % 2]) for episode, card in turns])
 

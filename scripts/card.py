@@ -9,7 +9,8 @@ from pathlib import Path
 from goalreel.stage_program import Shards, stage
 
 _OPTIONS = ("env_kwargs", "env_wrappers", "max_episode_steps", "seeds")  # shown if they are set
-_LOCAL = ("allow", "file", "extra_files", "normalize")  # of a policy, on the machine that filmed it
+# Parameters of a policy that name packages and files of the machine that filmed it.
+_LOCAL = ("allow", "file", "extra_files", "vecnormalize")
 
 
 @stage

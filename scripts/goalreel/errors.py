@@ -18,6 +18,7 @@ FORMER_NAMES = {
     "max_attempts": "max_attempts_per_reach",
     "file": "python",
     "files": "extra_files",
+    "normalize": "vecnormalize",
     "recorded": "recording",
     "recording": "import_recording",
     "show": "show_failures",

@@ -90,7 +90,7 @@ class PolicyOptions(Section):
     algorithm: Literal[tuple(ALGORITHMS)] | None = None
     """The algorithm that trained the model of `sb3`. `null` reads it from the model's file. Those
     from TQC on need sb3-contrib. MaskablePPO plays without masks."""
-    normalize: Annotated[No | text("a path") | None, Field(union_mode="left_to_right")] = None
+    vecnormalize: Annotated[No | text("a path") | None, Field(union_mode="left_to_right")] = None
     """The statistics of VecNormalize with which `sb3` normalises observations. `null` takes
     `MODEL_vecnormalize.pkl`, `vecnormalize.pkl` or `vec_normalize.pkl` beside the model, or
     `*/vecnormalize.pkl` in a folder of RL Zoo, if one is there; `false` takes none."""

@@ -15,7 +15,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "python": {_OTHERS: ("file", "function", "extra_files", "batch")},
     "recording": {_OTHERS: ("file",)},
     "minari": {_OTHERS: ("dataset", "allow")},
-    "sb3": {_OTHERS: ("file", "algorithm", "normalize", "deterministic")},
+    "sb3": {_OTHERS: ("file", "algorithm", "vecnormalize", "deterministic")},
     "dqn": {_CAR: ("epsilon", "variant", "checkpoint")},
     "pixels": dict.fromkeys((_CAR, _ALE, _MARIO), ("file", "checkpoint")),
 }

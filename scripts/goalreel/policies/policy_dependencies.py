@@ -21,7 +21,7 @@ def policy_files(policy: Mapping) -> dict[str, str]:
     With a Python file go the modules beside it that it imports, directly or not. A path is taken
     from the run's working directory. Raises GoalreelError if a file is missing.
     """
-    named = {key: policy[key] for key in ("file", "normalize") if policy.get(key)}
+    named = {key: policy[key] for key in ("file", "vecnormalize") if policy.get(key)}
     named |= {f"extra_files.{i}": path for i, path in enumerate(policy.get("extra_files", ()))}
     digests = {}
     for key, path in named.items():

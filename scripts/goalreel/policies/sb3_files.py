@@ -36,7 +36,7 @@ def with_files(policy: Mapping, env: str) -> dict:
         GoalreelError: there is no such model, it is of another algorithm or names none, or it was
             trained with VecNormalize and its statistics are missing.
     """
-    model, normalize = _model(Path(policy["file"]), env), policy["normalize"]
+    model, vecnormalize = _model(Path(policy["file"]), env), policy["vecnormalize"]
     data, algorithm = _data(model), policy["algorithm"]
     able = _trained_by(data)
     if able and algorithm not in (None, *able):
@@ -51,17 +51,17 @@ def with_files(policy: Mapping, env: str) -> dict:
             f"model, set policy.algorithm, such as PPO.",
         )
     algorithm = algorithm or next(iter(able), None)
-    if normalize is None:
+    if vecnormalize is None:
         found = _statistics(model)
-        normalize = None if found is None else str(found)
-    if normalize is None and _is_normalized(data):
+        vecnormalize = None if found is None else str(found)
+    if vecnormalize is None and _is_normalized(data):
         stem = model.stem
         raise OptionError(
-            "policy.normalize",
+            "policy.vecnormalize",
             f"The model was trained with VecNormalize. Put {stem}_vecnormalize.pkl next to it, or "
             f"set the path, or false to play without.",
         )
-    return {**policy, "file": str(model), "algorithm": algorithm, "normalize": normalize}
+    return {**policy, "file": str(model), "algorithm": algorithm, "vecnormalize": vecnormalize}
 
 
 def _trained_by(data: Mapping) -> tuple[str, ...]:

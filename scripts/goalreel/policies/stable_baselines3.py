@@ -64,7 +64,8 @@ class Sb3Policy:
                 f"({type(error).__name__}: {error}); allowed: a file of model.save() with its "
                 f"algorithm, one of {', '.join(ALGORITHMS)}"
             ) from None
-        statistics = _read_statistics(normalize) if (normalize := config.get("normalize")) else None
+        saved = config.get("vecnormalize")
+        statistics = _read_statistics(saved) if saved else None
         return cls(path, algorithm, model, statistics, config.get("deterministic", True))
 
     def check(self, environment: Environment) -> None:
@@ -77,7 +78,7 @@ class Sb3Policy:
         trained, found = self.model.observation_space, self.statistics.observation_space
         if trained != found:
             raise GoalreelError(
-                f"policy.normalize: its statistics are of observations in {found}, and "
+                f"policy.vecnormalize: its statistics are of observations in {found}, and "
                 f"{self.path} was trained on {trained}; name the file that was saved with it, or "
                 "write false for none"
             )
@@ -137,7 +138,7 @@ def _read_statistics(path: str):
         statistics.normalize_obs  # noqa: B018 - what else was pickled has it not
     except Exception as error:  # whatever a pickle can raise
         raise GoalreelError(
-            f"policy.normalize: {path} cannot be loaded ({type(error).__name__}: {error}); "
+            f"policy.vecnormalize: {path} cannot be loaded ({type(error).__name__}: {error}); "
             f"allowed: a file of VecNormalize.save()"
         ) from None
     return statistics

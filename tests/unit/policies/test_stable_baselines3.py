@@ -97,14 +97,14 @@ def pendulum():
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_a_model_plays_its_actions_with_the_statistics_beside_it(trained, deterministic):
     policy = policy_of(trained / "model.zip", deterministic=deterministic)
-    assert policy["normalize"] == str(trained / "vecnormalize.pkl")
+    assert policy["vecnormalize"] == str(trained / "vecnormalize.pkl")
     model, normalized = peer(trained)
     theirs = {"normalized": normalized, "deterministic": deterministic}
     episodes = played(policy, PENDULUM)
     assert_theirs(episodes, model, pendulum(), **theirs)
     alone = played(policy, PENDULUM, SEEDS[4:5])
     assert same_episodes(alone, episodes[4:5])
-    without = played(policy | {"normalize": False}, PENDULUM)
+    without = played(policy | {"vecnormalize": False}, PENDULUM)
     assert not np.array_equal(without[0].actions, episodes[0].actions)
 
 
@@ -119,23 +119,23 @@ def test_statistics_are_watched_and_missing_ones_refused_by_name(trained, tmp_pa
     before = spec()
     (folder / "vecnormalize.pkl").rename(folder / "other.pkl")
     said = refused(folder / "model.zip")
-    assert "policy.normalize" in said and "model_vecnormalize.pkl" in said
-    assert "other.pkl" in spec(normalize=str(folder / "other.pkl")) != before
-    assert policy_of(folder / "model.zip", normalize=False)["normalize"] is False
+    assert "policy.vecnormalize" in said and "model_vecnormalize.pkl" in said
+    assert "other.pkl" in spec(vecnormalize=str(folder / "other.pkl")) != before
+    assert policy_of(folder / "model.zip", vecnormalize=False)["vecnormalize"] is False
     (folder / "other.pkl").rename(folder / "model_vecnormalize.pkl")
     found = spec()
     with (folder / "model_vecnormalize.pkl").open("ab") as stream:
         stream.write(b"more")
     assert spec() != found
     (folder / "model_vecnormalize.pkl").write_bytes(b"no pickle")
-    with pytest.raises(GoalreelError, match="policy.normalize: .* cannot be loaded"):
+    with pytest.raises(GoalreelError, match="policy.vecnormalize: .* cannot be loaded"):
         make_policy(policy_of(folder / "model.zip"))
 
 
 def test_statistics_of_other_observations_are_refused(trained, tmp_path):
     other = VecNormalize(DummyVecEnv([lambda: gymnasium.make("CartPole-v1")]))
     other.save(tmp_path / "other.pkl")
-    policy = policy_of(trained / "model.zip", normalize=str(tmp_path / "other.pkl"))
+    policy = policy_of(trained / "model.zip", vecnormalize=str(tmp_path / "other.pkl"))
     with pytest.raises(
         GoalreelError, match="statistics are of observations in Box.* was trained on Box"
     ):
@@ -153,7 +153,7 @@ def test_a_folder_of_rl_zoo_stands_for_its_model(trained, tmp_path):
     shutil.copy(trained / "vecnormalize.pkl", statistics)
     policy = policy_of(folder)
     assert policy["file"] == str(folder / "Pendulum-v1.zip")
-    assert policy["normalize"] == str(statistics)
+    assert policy["vecnormalize"] == str(statistics)
     (folder / "Pendulum-v1.zip").unlink()
     assert policy_of(folder)["file"] == str(folder / "best_model.zip")
     (folder / "best_model.zip").unlink()

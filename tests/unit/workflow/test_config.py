@@ -263,6 +263,7 @@ FORMER = [
     ({"policy": "file"}, "python"),
     ({"policy": "recorded"}, "recording"),
     ({"policy": {"files": []}}, "extra_files"),
+    ({"policy": {"normalize": False}}, "vecnormalize"),
 ]
 
 

@@ -171,7 +171,7 @@ def test_a_dict_of_observations_is_a_dict_of_arrays(policy, batch):
 
     assert_played(made, rooms, env, lambda seed: act)
     others = make_environment({"env": "Blackjack-v1"})  # whose observations are tuples
-    assert "which cannot be batched for a policy; allowed there" in refused(made, others)
+    assert "Only the policies random and recording play" in refused(made, others)
 
 
 RAISES = """

@@ -47,7 +47,7 @@ class ActionSpace:
         """Raise GoalreelError if the space has no finite bounds to sample between."""
         if not (np.isfinite(self.low).all() and np.isfinite(self.high).all()):
             raise GoalreelError(
-                f"policy.name: 'random' draws uniformly, but the actions have no bounds ({self})"
+                f"policy.name: 'random' needs actions with bounds, not {self}. Use another policy."
             )
 
     def scaled(self, draws: Sequence[np.ndarray]) -> np.ndarray:
@@ -77,22 +77,22 @@ class ActionSpace:
             GoalreelError: the actions are not as expected.
         """
         shape = (num_envs, *self.shape)
-        expected = f"expected: {num_envs} actions, {self}, as an array of shape {shape}"
+        expected = f"Expected: {num_envs} actions, {self}, as an array of shape {shape}"
         try:
             array = np.asarray(actions)
         except ValueError as error:  # rows of different lengths
-            raise GoalreelError(f"{who} returned no array ({error}); {expected}") from None
+            raise GoalreelError(f"{who} returned no array ({error}). {expected}") from None
         if array.shape != shape:
-            raise GoalreelError(f"{who} returned an array of shape {array.shape}; {expected}")
+            raise GoalreelError(f"{who} returned an array of shape {array.shape}. {expected}")
         if array.dtype.kind not in ("iub" if self.whole else "iuf"):
-            raise GoalreelError(f"{who} returned {array.dtype}; {expected}")
+            raise GoalreelError(f"{who} returned {array.dtype}. {expected}")
         rows = array.astype(np.int64 if self.whole else self.dtype).reshape(num_envs, -1)
         wrong = ~((rows >= self.low) & (rows <= self.high)).all(axis=1)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise GoalreelError(
                 f"{who} returned {array[row].tolist()} in row {row}, which is not in the action "
-                f"space; {expected}"
+                f"space. {expected}"
             )
         return rows.astype(self.stored_dtype).reshape(num_envs, *self.stored_shape)
 
@@ -117,8 +117,8 @@ def action_space(space, env: str) -> ActionSpace:
         low, high = space.low, space.high
     else:
         raise GoalreelError(
-            f"{env}: its action space is {space}; allowed: Discrete, MultiDiscrete, MultiBinary, "
-            "Box"
+            f"env: {env!r} has the action space {space}. Make it a Discrete, MultiDiscrete, "
+            f"MultiBinary or Box with a wrapper (env_wrappers)."
         )
     wide = np.int64 if space.dtype.kind in "iub" else np.float64
     low, high = (np.asarray(bound).astype(wide).reshape(-1) for bound in (low, high))

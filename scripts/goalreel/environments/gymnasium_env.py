@@ -30,8 +30,8 @@ from goalreel.errors import GoalreelError
 
 _MAX_STORED_NUMBERS = 64  # larger observations are not stored
 _OPENGL = """
-  MuJoCo draws with the OpenGL that MUJOCO_GL names: egl, for which Debian has libegl1 and
-  libgl1-mesa-dri, osmesa (libosmesa6), or glfw, with a display."""
+  MuJoCo needs the OpenGL library that MUJOCO_GL names: egl (Debian: libegl1 libgl1-mesa-dri),
+  osmesa (Debian: libosmesa6), or glfw with a display."""
 
 
 def _reset_without_seed(reset: Callable[[], object], **_: object) -> tuple:
@@ -92,9 +92,9 @@ class GymnasiumEnvironment:
         except GoalreelError as error:
             raise GoalreelError(f"env: {error}") from None
         except Exception as error:  # whatever its constructor raises
-            given = f" with env_kwargs {dict(self.kwargs)}" if self.kwargs else ""
-            problem = f"cannot be made{given}: {_described(error)}"
-            raise GoalreelError(f"env: {self.id} {problem}") from error
+            kwargs = f" with env_kwargs {dict(self.kwargs)}" if self.kwargs else ""
+            problem = f"env: {self.id!r} cannot be made{kwargs}. Correct its arguments or its code."
+            raise GoalreelError(f"{problem}\n  {_described(error)}") from error
         if type(env.unwrapped).__module__ == "ale_py.env":
             self._loading.quicken(env.unwrapped)
         env = apply_wrappers(env, self.wrappers)
@@ -103,8 +103,8 @@ class GymnasiumEnvironment:
         if not any(p.name == "seed" or p.kind is p.VAR_KEYWORD for p in parameters):
             if self.check:
                 raise GoalreelError(
-                    f"env: reset of {self.id} takes no seed, so no episode can be repeated. "
-                    f"Film each once, as it comes: --config check=false"
+                    f"env: The reset of {self.id!r} takes no seed, so its episodes cannot be "
+                    f"repeated. To film each of them once: --config check=false"
                 )
             inner.reset = partial(_reset_without_seed, inner.reset)
         return env
@@ -178,9 +178,9 @@ class GymnasiumEnvironment:
             return np.array(observations)
         if space.shape is None or space.dtype is None:
             raise GoalreelError(
-                f"{self.id}: its observations are {self.observation_space}, which cannot be "
-                f"batched for a policy; allowed there: policy.name: random or recording, or a "
-                f"wrapper that makes arrays or a Dict of arrays of them (env_wrappers)"
+                f"env: Only the policies random and recording play {self.id!r}, because of its "
+                f"observation space. Add a wrapper that makes arrays (env_wrappers).\n"
+                f"  {self.observation_space}"
             )
         return np.stack([np.asarray(o, space.dtype) for o in observations])
 
@@ -259,8 +259,8 @@ class Instance:
             trace = textwrap.indent("".join(traceback.format_exception(error)).rstrip(), "  ")
             advice = _OPENGL if method == "render" and "mujoco" in sys.modules else ""
             raise GoalreelError(
-                f"env: {self.environment.id}: its {method} raised {type(error).__name__} in the "
-                f"episode of seed {self.seed}:\n{trace}{advice}"
+                f"env: {self.environment.id!r} raised {type(error).__name__} in {method} in the "
+                f"episode of seed {self.seed}. Correct its code.\n{trace}{advice}"
             ) from None
 
     def _observe(self, observation: object) -> None:

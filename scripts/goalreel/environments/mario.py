@@ -22,20 +22,20 @@ from goalreel.errors import GoalreelError
 
 def _packages():
     """Return the game's class, the class that presses buttons, and the buttons of each action."""
-    how = (
-        f"Super Mario Bros needs Python 3.11 or 3.12 of its own with pip install 'goalreel[mario]' "
-        f"(in a checkout: make .venv-mario/installed, then .venv-mario/bin/snakemake); "
-        f"{sys.executable}"
+    problem = f"{sys.executable} cannot run Super Mario Bros"
+    fix = (
+        "Use a Python 3.11 or 3.12 of its own with pip install 'goalreel[mario]'.\n"
+        "  In a checkout: make .venv-mario/installed, then .venv-mario/bin/snakemake"
     )
     if int(np.__version__.split(".")[0]) > 1:
-        raise GoalreelError(f"{how} has NumPy {np.__version__}, which nes-py cannot work with")
+        raise GoalreelError(f"{problem} with NumPy {np.__version__}. {fix}")
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # hides the notice that Gym is unmaintained
             game = importlib.import_module("gym_super_mario_bros")
         actions = importlib.import_module("gym_super_mario_bros.actions")
         wrappers = importlib.import_module("nes_py.wrappers")
     except (ImportError, OSError) as error:
-        raise GoalreelError(f"{how} cannot import them ({error})") from None
+        raise GoalreelError(f"{problem} ({error}). {fix}") from None
     return game.SuperMarioBrosEnv, wrappers.JoypadSpace, actions.SIMPLE_MOVEMENT
 
 
@@ -56,7 +56,7 @@ class MarioEnv(gymnasium.Env):
     def __init__(self, game: str, obs_type: str = "rgb", render_mode: str = "rgb_array"):
         """Create one of MARIO_GAMES."""
         if obs_type not in ("rgb", "ram"):
-            raise ValueError(f"obs_type: unknown value {obs_type!r}; allowed: rgb, ram")
+            raise ValueError(f"obs_type: Unknown value {obs_type!r}. Use rgb or ram.")
         stage = re.search(r"-(\d)-(\d)-", game)
         target = tuple(map(int, stage.groups())) if stage else None
         self._emulator = _Emulator(rom_mode=MARIO_ROMS[int(game[-1])], target=target)

@@ -1,4 +1,4 @@
-"""Collectors: what they write is what was played, and none is lost, left or waited for."""
+"""Collectors write exactly the played steps, lose none, and leave nothing behind."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ PROC = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="Linux
 
 
 def weights(actions: int = 3) -> dict[str, np.ndarray]:
-    """Return random weights of the network, as a learner gives them."""
+    """Return random weights of the network in a learner's format."""
     return random_weights(actions, STACK, 0)
 
 
@@ -54,7 +54,7 @@ def started(
 
 
 def until(holds, collectors: Collectors | None = None) -> None:
-    """Wait until something holds; a minute is far more than it takes anywhere."""
+    """Wait up to a minute until a condition holds."""
     end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end, "it does not come"
@@ -64,7 +64,7 @@ def until(holds, collectors: Collectors | None = None) -> None:
 
 
 class Alone:
-    """A collector in this process, and the other ends of what it writes to."""
+    """A collector in this process, and the readers of its memory."""
 
     def __init__(self, epsilon: float):
         """Make memory, cars and collector."""
@@ -91,7 +91,7 @@ def taken(ring: Ring) -> dict[str, np.ndarray]:
 
 
 def test_rows_are_what_was_played():
-    """Played again by the actions that the rows tell."""
+    """The test replays the actions of the rows."""
     alone = Alone(1.0)
     for _ in range(230):
         alone.collector.step()
@@ -127,7 +127,7 @@ def test_rows_are_what_was_played():
 
 
 def test_it_acts_on_the_frames_that_gymnasium_stacks(monkeypatch):
-    """At an episode's start its first frame is repeated."""
+    """The first frame of an episode fills its first stack."""
     alone, given = Alone(0.0), []
     monkeypatch.setattr(
         Actor,
@@ -193,14 +193,14 @@ def test_collectors_of_killed_trainer_end_and_free_memory():
 
 
 def shared_memory(pid: int) -> set[str]:
-    """Return what a process has mapped to write to it, and shares with others, by its names."""
+    """Return the names of a process's writable shared mappings."""
     maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
     columns = [line.split(maxsplit=5) for line in maps]
     return {path[0] for _, rights, _, _, _, *path in columns if rights == "rw-s" and path}
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process runs; one that ended and was not waited for does not."""
+    """Return whether a process runs, and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Deep Q-learning: the same settings and seed give the same weights, and the car learns."""
+"""Deep Q-learning is reproducible, and the car learns."""
 
 import time
 from dataclasses import replace
@@ -39,7 +39,7 @@ def test_the_same_seed_gives_the_same_weights(variant):
 @pytest.mark.parametrize(
     ("changes", "same"),
     [
-        ({}, {"no_grad": False}),  # which saves time alone: the targets are detached either way
+        ({}, {"no_grad": False}),  # saves only time, as the targets are always detached
         pytest.param({}, {"wrapped": False}, marks=pytest.mark.slow),
         pytest.param({"n_envs": 3}, {"wrapped": False}, marks=pytest.mark.slow),
     ],
@@ -62,7 +62,7 @@ def test_each_decision_is_learned_from_as_often(variant, monkeypatch):
     monkeypatch.setattr(training.Learner, "learn", learn)
     settings = replace(VARIANTS[variant], total_timesteps=480, hidden=(16, 16), learning_starts=240)
     metrics = train(settings, variant, 1).metrics
-    # An environment or two more or less at the start, and those of a step that all take together.
+    # The first steps may differ by an environment or two, and all environments step together.
     assert metrics.decisions in range(480, 480 + settings.n_envs)
     assert set(sizes) == {32 * settings.train_freq}
     assert abs(sum(sizes) - 240 * 32) <= 2 * 16 * 32
@@ -82,7 +82,7 @@ def test_the_log_has_a_row_for_each_episode():
 
 @pytest.mark.slow
 def test_it_learns_to_drive():
-    """Of 240,000 frames of the fastest variant less than half is needed."""
+    """The fastest variant needs less than half of 240,000 frames."""
     metrics = train(VARIANTS["fast"], "fast", 1).metrics
     assert metrics.solved and metrics.last >= -110 and metrics.decisions < 10_000
 
@@ -122,7 +122,7 @@ def test_solved_training_ends_and_excludes_evaluation_time(monkeypatch):
 
 
 def test_transitions_know_an_end_from_a_time_limit():
-    """The value after a time limit counts; discounts are of as many steps as the action lasted."""
+    """The value after a time limit counts, and discounts follow the duration of an action."""
     obs, next_obs, reset_obs = np.arange(24, dtype=np.float32).reshape(3, 4, 2)
     lasted, flags = np.array([12, 5, 8, 3]), np.array([[0, 1, 0, 1], [0, 0, 1, 1]], bool)
     step = Step(28, lasted, -1.0 * lasted, *flags, next_obs, reset_obs)

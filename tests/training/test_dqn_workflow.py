@@ -1,4 +1,4 @@
-"""The policy dqn in the workflow: it is trained first, plays exactly, reruns what it changes."""
+"""The policy dqn in the workflow: trained first, played exactly, with the right reruns."""
 
 import json
 import re
@@ -25,7 +25,7 @@ SHARD = "results/trajectories/00000.npz"
 
 @pytest.fixture(scope="module")
 def driven(once):
-    """Return a project with a finished film of a policy that was trained shortly."""
+    """Return a project with a finished film of a policy with a short training."""
     return once("driven", lambda fresh: fresh.run("-j", "2", config=BASE))
 
 

@@ -1,4 +1,4 @@
-"""The replay buffer of frames: stacks are Gymnasium's, and hold frames of one episode alone."""
+"""Stacks of the replay buffer are Gymnasium's, and hold frames of a single episode."""
 
 from types import SimpleNamespace
 
@@ -17,13 +17,13 @@ SHAPE = (4, 3)
 
 
 class Counting(gym.Env):
-    """Shows a number of its own at each step; ends by termination or by truncation."""
+    """Shows a unique number at each step, and ends by termination or truncation."""
 
     observation_space = gym.spaces.Box(0, 255, SHAPE, np.uint8)
     action_space = gym.spaces.Discrete(3)
 
     def __init__(self, seed: int):
-        """Begin with an episode that has not begun."""
+        """Start before the first episode."""
         self._rng, self._shown = np.random.default_rng(seed), 0
 
     def _frame(self) -> np.ndarray:
@@ -33,7 +33,7 @@ class Counting(gym.Env):
         return frame
 
     def reset(self, *, seed=None, options=None):
-        """Begin an episode of up to 12 steps."""
+        """Start an episode of up to 12 steps."""
         self._left = int(self._rng.integers(1, 13))
         self._terminates = bool(self._rng.integers(2))
         return self._frame(), {}
@@ -47,7 +47,7 @@ class Counting(gym.Env):
 
 
 def number(frame: np.ndarray) -> int:
-    """Return the number that a frame shows, which no other frame of its environment does."""
+    """Return the number of a frame, which is unique in its environment."""
     low, middle, high = frame.reshape(-1)[:3].astype(int)
     return low + 256 * middle + 65536 * high
 
@@ -92,7 +92,7 @@ def sampled(replay: FrameReplay, count: int, seed: int = 0) -> SimpleNamespace |
 
 
 def in_turns(parts):
-    """Return the rows of several environments as a ring has them: in turns."""
+    """Return the interleaved rows of several environments, as in a ring."""
     order = np.argsort(np.concatenate([np.arange(len(p["env"])) for p in parts]), kind="stable")
     return {name: np.concatenate([p[name] for p in parts])[order] for name in parts[0]}
 
@@ -125,7 +125,7 @@ def test_samples_are_what_gymnasium_stacks(stack, size):
 
 @pytest.mark.parametrize("n_step", [1, 3, 20])
 def test_returns_over_n_steps_end_with_their_episode_or_a_gap(n_step):
-    """They sum what was paid up to the end, a gap, or n steps, and take the value of what follows."""
+    """Returns sum the rewards up to the end, a gap or n steps, and add the value after them."""
     drops = set(np.random.default_rng(3).choice(1000, 60, replace=False).tolist())
     rows, truth = recorded(0, 1000, 2, drops)
     replay = FrameReplay(1, 4000, SHAPE, 2, n_step=n_step, gamma=0.9)

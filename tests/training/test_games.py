@@ -1,4 +1,4 @@
-"""Environments as pixels: what sub-environments show, pay and count, and what is said of wrong settings."""
+"""Pixel environments: frames, rewards and counts of sub-environments, and errors of settings."""
 
 import dataclasses
 import importlib.util
@@ -26,7 +26,7 @@ NEEDS_ALE = pytest.mark.skipif(
 
 @pytest.mark.parametrize("warp", ["area", "pillow"])
 def test_the_car_is_seen_as_gymnasium_draws_it(warp):
-    """The cars' states are held against Gymnasium's below."""
+    """Another test compares the cars' states with Gymnasium's."""
     envs, cars = make_envs(game_settings(CAR, warp=warp), 7, 3), Cars(7, 3, 4)
     env = gymnasium.make(CAR, render_mode="rgb_array")
     env.reset()
@@ -71,7 +71,7 @@ def test_the_car_is_seen_as_gymnasium_draws_it(warp):
 
 @NEEDS_ALE
 def test_a_games_return_is_what_the_game_paid():
-    """Lives, clipping and no-ops lie between the learner and the game."""
+    """The learner sees lives, clipped rewards and no-ops."""
     envs = make_envs(game_settings(BREAKOUT), 3, 2)
     assert envs.actions == 4 and envs.obs.shape == (2, 84, 84)
     rng, lost, ended, seen = np.random.default_rng(1), np.zeros(2), [], set()
@@ -91,7 +91,7 @@ def test_a_games_return_is_what_the_game_paid():
 @pytest.mark.slow
 @NEEDS_ALE
 def test_endless_game_is_truncated_after_five_minutes():
-    """Nobody serves: the first ball falls, and no other comes."""
+    """Without FIRE, no ball follows the first one."""
     envs = make_envs(game_settings(BREAKOUT), 3, 1)
     ended = []
     for number in range(1, 4_600):
@@ -120,7 +120,7 @@ def test_ales_games_are_named_as_gymnasium_registers_them():
     ids=["ale", "mario"],
 )
 def test_a_collectors_process_plays_the_game(python, values):
-    """Half of the actions are the network's, which such an interpreter computes with NumPy."""
+    """Half of the actions come from the network, which this interpreter computes with NumPy."""
     game = dataclasses.asdict(game_settings(**values))
     actions, num_envs = actions_of(python, game), 2
     with started(python, game, actions, 0.5, n_envs=num_envs) as collectors:
@@ -200,8 +200,8 @@ def test_sub_environments_are_gymnasiums_environments(num_envs, skip):
 def test_area_is_opencvs(shape):
     cv2 = pytest.importorskip("cv2", reason="takes OpenCV, which is no requirement")
     rng = np.random.default_rng(0)
-    for colours in (4, 16, 256):  # few make many sums that are half way between two numbers
-        picture = (rng.integers(0, colours, (*shape, 3)) * (255 // (colours - 1))).astype(np.uint8)
-        grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
-        small = cv2.resize(grey, (84, 84), interpolation=cv2.INTER_AREA)
+    for colors in (4, 16, 256):  # few colors give many sums halfway between two integers
+        picture = (rng.integers(0, colors, (*shape, 3)) * (255 // (colors - 1))).astype(np.uint8)
+        gray = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
+        small = cv2.resize(gray, (84, 84), interpolation=cv2.INTER_AREA)
         assert np.array_equal(WARPS["area"](picture), small)

@@ -1,4 +1,4 @@
-"""The learner: its targets against sums by hand, and what the network takes."""
+"""The learner's targets against sums by hand, and the scaling of its inputs."""
 
 import copy
 
@@ -27,7 +27,7 @@ def some(count: int) -> Transitions:
 
 
 def by_hand(model, target, batch: Transitions) -> float:
-    """Return the loss, a transition at a time, by the formulas of Mnih."""
+    """Return the loss by the formulas of Mnih, one transition at a time."""
     losses = []
     model, target = (lambda x, m=m: m(rescaled(x)).detach() for m in (model, target))
     for place in range(len(batch.actions)):

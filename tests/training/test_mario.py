@@ -1,4 +1,4 @@
-"""Super Mario Bros in an interpreter of its own, held against the packages that bring it."""
+"""Super Mario Bros in its own interpreter plays as in its packages."""
 
 import json
 import os
@@ -21,7 +21,7 @@ SETTINGS = {"game": "SuperMarioBros-1-1-v0", "noop": 0}
 
 
 def mario(code: str, *arguments: str):
-    """Run code, given arguments, in the interpreter; return what it prints, which is JSON."""
+    """Run code with arguments in the interpreter, and return the JSON that it prints."""
     said = run("-W", "error::RuntimeWarning", "-c", code, *arguments)
     assert not said.stderr
     return json.loads(said.stdout)
@@ -41,7 +41,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
 
 
 def test_mario_envs_match_the_package_with_four_frames_a_step():
-    """Mario runs to the right, meets his first enemy, and begins anew."""
+    """Mario runs to the right, meets his first enemy, and starts again."""
     ours = f"""
 import json, numpy as np
 from goalreel.training.games.make_envs import make_envs
@@ -90,7 +90,7 @@ print(json.dumps([rows, ended]))
 
 
 def test_a_film_shows_the_packages_own_screens(tmp_path):
-    """Pixels and rewards, of an episode that ends with a life and of one that is cut."""
+    """The test compares pixels and rewards of an episode that ends with a life and of a truncated one."""
     (tmp_path / "right.py").write_text(
         "def act(observations):\n    return [1] * len(observations)\n"
     )
@@ -114,7 +114,7 @@ def test_a_film_shows_the_packages_own_screens(tmp_path):
 
 
 def test_a_network_sees_in_a_film_what_its_training_shows(tmp_path):
-    """Every fourth screen, warped, after the no-ops that a game begins with."""
+    """The test compares every fourth screen, warped, after the no-ops at the start."""
     path = random_policy(tmp_path / "policy.npz", "SuperMarioBros-1-1-v0", 7)
     assert mario(WATCHED, str(path), json.dumps(SETTINGS)) == 40
 

@@ -1,4 +1,4 @@
-"""A training from pixels: it learns from what was played, stops, goes on, and tells of itself."""
+"""A training from pixels learns from the played steps, stops, resumes and reports."""
 
 import csv
 import json
@@ -52,7 +52,7 @@ IDENTITY = {"game": "MountainCar-v0"}
 
 
 class LockStep:
-    """The parts of a training in one thread, one after another: what it does can be repeated."""
+    """The parts of a training in one thread, one after another, which makes it reproducible."""
 
     def __init__(self):
         """Begin."""
@@ -74,7 +74,7 @@ class LockStep:
                 trainer.evaluated([-200.0 + trainer.learner.updates, -180.0])
 
     def stop_and_resume(self, path: Path) -> None:
-        """Save the trainer, and put another in its place that goes on from there."""
+        """Save the trainer, and replace it by another one that resumes."""
         one, other = self.trainer, new_trainer(1260)
         checkpoint.write_checkpoint(path, IDENTITY, one.learner, one.replay, one.progress())
         other.restore(checkpoint.resume(path, IDENTITY, other.learner, other.replay))
@@ -90,7 +90,7 @@ def new_trainer(decisions: int = 1000) -> Trainer:
 
 
 def call_when_needed(call) -> Future:
-    """Return a future that is done, and draws what a thread would draw when it is asked."""
+    """Return a finished future that computes its result when it is asked."""
     future = Future()
     future.set_result(None)
     future.result = call
@@ -103,7 +103,7 @@ def same_replays(one: Trainer, other: Trainer) -> bool:
 
 
 def test_resumed_training_yields_uninterrupted_weights(tmp_path):
-    """In lock step; the collector plays on. The buffer is written over, once around."""
+    """Both run in lock step, and the buffer wraps once. The collector plays on."""
     whole, stopped = LockStep(), LockStep()
     for turn in range(7):
         whole.turn()
@@ -182,7 +182,7 @@ cli.run(cli.program('pixels').main)
 
 
 def command(folder: Path, **others) -> list[str]:
-    """Return the command line of a training in a folder, whose monitor looks often."""
+    """Return the command line of a training in a folder, with a frequent monitor."""
     names = {"policy": "policy.npz", "table": "monitor.csv", "metrics": "metrics.json"}
     names |= {"plot": "plot.svg", "saved": "saved.pt"}
     files = [f"--{option}={folder / name}" for option, name in names.items()]
@@ -190,12 +190,12 @@ def command(folder: Path, **others) -> list[str]:
 
 
 def stopped_by(stop: signal.Signals, folder: Path, at: str) -> int:
-    """Start a training in a folder, send it a signal at a line; return the frames that it had."""
+    """Start a training in a folder, signal it at a line of its log, and return its frame count."""
     slow = {
         "train_freq": 3200,
         "total_timesteps": 10**9,
         "eval_freq": 10**9,
-    }  # the learner rests, the car is driven by chance
+    }  # the learner waits while the car acts at random
     with subprocess.Popen(command(folder, **slow), stderr=subprocess.PIPE, text=True) as process:
         for line in process.stderr:
             if re.search(at, line):
@@ -215,7 +215,7 @@ def rows_of(table: Path) -> list[dict[str, float]]:
 
 @pytest.mark.slow
 def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypatch):
-    """To a larger number of frames, which is no part of what must stay as it was."""
+    """The resumed training may have more frames, unlike other options."""
     monkeypatch.setattr("torch.set_num_threads", lambda count: None)
     first = stopped_by(signal.SIGTERM, tmp_path, r"decisions, .* [1-9]\d* updates")
     decisions = stopped_by(signal.SIGINT, tmp_path, f"resumed after {first:,} decisions")

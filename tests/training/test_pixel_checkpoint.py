@@ -1,4 +1,4 @@
-"""Checkpoints of a pixel training: it resumes from them, and from nothing else."""
+"""A pixel training resumes from its own checkpoints, and rejects others."""
 
 import copy
 
@@ -32,7 +32,7 @@ PROGRESS = {
 
 
 def taught(learner: PixelLearner, number: int):
-    """Make an update; return what is told of it."""
+    """Make an update, and return its figures."""
     part = batch(4, number)
     learner.learn(part, learner.target_values(part))
     return learner.learned
@@ -45,7 +45,7 @@ def new(seed: int = 2) -> tuple[PixelLearner, FrameReplay]:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """Return a learner and a buffer that has gone round, and the checkpoint of them."""
+    """Return a learner, a buffer that has wrapped, and their checkpoint."""
     (learner, replay), rng = new(1), np.random.default_rng(1)
     taught(learner, 0)
     for _ in range(2):
@@ -126,7 +126,7 @@ class Harmful:
         self.path = str(path)
 
     def __reduce__(self):
-        """Tell pickle to call `open`."""
+        """Make pickle call `open`."""
         return open, (self.path, "w")
 
 

@@ -1,4 +1,4 @@
-"""The learner of pixels: an update follows its batch, and the same updates come again."""
+"""An update of the pixel learner depends only on its batch, and is reproducible."""
 
 import copy
 
@@ -17,13 +17,13 @@ from goalreel.training.pixels.learner import PixelLearner, computes_in_half  # n
 
 
 def learned(learner: PixelLearner, part, rate_left: float = 1.0) -> dict[str, float]:
-    """Make an update; return what is told of it."""
+    """Make an update, and return its figures."""
     learner.learn(part, learner.target_values(part), rate_left)
     return learner.learned
 
 
 def taught(learner: PixelLearner, updates: range) -> list:
-    """Have a learner make some updates; return what it told of them."""
+    """Make some updates, and return their figures."""
     told = []
     for update in updates:
         told.append(learned(learner, batch(8, update)))
@@ -71,7 +71,7 @@ def test_the_same_seed_and_batches_give_the_same_weights(changes):
 
 @pytest.mark.parametrize("autocast", [False, True])
 def test_a_resumed_learner_equals_an_uninterrupted_one(autocast):
-    """Between two updates of the target, so that network and target differ."""
+    """The learner is between two updates of the target, so that network and target differ."""
     whole, first, second = (PixelLearner(settings(autocast=autocast), ACTIONS, seed)
                             for seed in (1, 1, 9))  # fmt: skip
     taught(whole, range(3))
@@ -110,7 +110,7 @@ def test_a_processor_without_bfloat16_learns_in_float32(monkeypatch):
 
 
 def test_float16_is_scaled_and_an_overflow_changes_no_weight(monkeypatch):
-    """As on a GPU; this is the CPU's gradient scaler."""
+    """The CPU's gradient scaler stands for that of a GPU."""
     monkeypatch.setitem(pixel_learner._HALF, "cpu", torch.float16)
     monkeypatch.setattr(pixel_learner, "computes_in_half", lambda device: True)
     part = batch(8, 0)

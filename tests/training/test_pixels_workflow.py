@@ -1,4 +1,4 @@
-"""The target pixels in the workflow: what it makes, and what makes it again."""
+"""The target pixels in the workflow: its results and its reruns."""
 
 import csv
 import importlib.util
@@ -108,5 +108,5 @@ def test_the_ages_that_it_keeps_are_filmed(learned, tmp_path):
 
 
 def test_no_film_needs_it(project):
-    """Nor PyTorch, whatever the options are."""
+    """No option imports PyTorch."""
     assert "pixels" not in project.jobs(config=config(game="ALE/Pong-v5"))

@@ -1,4 +1,4 @@
-"""Rings between two processes: every item arrives once, whole and in order, and nothing stays."""
+"""Items cross a ring between two processes once, whole and in order."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ CAPACITY = 1000  # wraps 1,500 times
 _PAUSES = 0.01  # how often the reader pauses
 FIELDS = {"number": ("<i8", ()), "noise": ("<u8", (6,)), "sum": ("<u8", ())}
 
-# Writes all items in batches of any size, and pauses now and then, in the middle of a batch too.
+# Writes all items in batches of random sizes, with pauses, also in the middle of a batch.
 WRITER = """
 import random, sys, time
 import numpy as np
@@ -51,7 +51,7 @@ while done < items:
 
 
 def is_whole(items, first: int) -> bool:
-    """Tell whether items are those from `first` on, each as it was written."""
+    """Return whether items are those from `first` on, unchanged."""
     numbers = np.arange(first, first + len(items["number"]))
     sums = items["noise"].sum(axis=1) ^ numbers.astype(np.uint64)
     return np.array_equal(items["number"], numbers) and np.array_equal(items["sum"], sums)
@@ -65,9 +65,9 @@ def process(code: str, fd: int, *arguments: str) -> subprocess.Popen:
 
 
 def received(kind: str, items: int, fences: str = "plain") -> tuple[int, int]:
-    """Move items from another process; return how many came, and at how many looks one was bad.
+    """Move items from another process, and return the numbers of items and of reads with a bad one.
 
-    The reader pauses now and then, between what it sees and its giving back, as the writer does.
+    The reader pauses now and then between reading and releasing, as the writer does.
     """
     ring = Ring(FIELDS, CAPACITY)
     options = ("7", kind, repr((FIELDS, CAPACITY, items)), fences)
@@ -91,7 +91,7 @@ def received(kind: str, items: int, fences: str = "plain") -> tuple[int, int]:
     [
         pytest.param(ITEMS, rings._ORDERED, marks=pytest.mark.slow),
         (ITEMS // 10, rings._ORDERED),
-        (ITEMS // 10, False),  # with fences, which these processors may not need
+        (ITEMS // 10, False),  # with memory fences, which these processors may not need
     ],
 )
 def test_nothing_is_lost_reordered_or_seen_half_written(monkeypatch, items, ordered):
@@ -100,7 +100,7 @@ def test_nothing_is_lost_reordered_or_seen_half_written(monkeypatch, items, orde
 
 
 def test_the_check_would_see_it():
-    """A writer that tells of its items too early is found out by the same reader."""
+    """The same reader detects a writer that publishes its items too early."""
     _, bad = received("hasty", ITEMS // 10)
     assert bad > 0
 
@@ -125,7 +125,7 @@ for number in range(1, 3001):
 
 
 def seen(kind: str) -> tuple[int, int, int]:
-    """Return how many sets were seen, how many were mixed of two, and the last version."""
+    """Return the number of sets read, the number of mixed ones, and the last version."""
     weights = {name: np.zeros(shape, np.float32) for name, shape in SHAPES.items()}
     place = SharedWeights(fields_of(weights))
     looks = mixed = 0
@@ -148,7 +148,7 @@ def test_no_set_is_seen_half_written():
 def test_reader_waits_for_unfinished_set_of_live_writer():
     weights = {"x": np.zeros(3, np.float32)}
     place = SharedWeights(fields_of(weights))
-    place._version[0] += 1  # as in the midst of a set
+    place._version[0] += 1  # as in the middle of a set
     with pytest.raises(AbandonedError):
         place.read(lambda: False)
     looks = []

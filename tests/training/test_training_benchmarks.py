@@ -1,4 +1,4 @@
-"""The benchmarks of training: what they compare does learn, and is counted and told as it was."""
+"""The benchmarks of training compare trainings that learn, and report their true figures."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from goalreel.training.pixels import training  # noqa: E402
 
 @pytest.mark.parametrize("vector", [False, True])
 def test_plain_replay_samples_observed_stacks(vector):
-    """Also around its end, where old steps are overwritten."""
+    """The samples also span the end of the buffer, where new steps overwrite old ones."""
     settings = plain_dqn.Settings(envs=2, vector=vector, buffer=60, exploration=0)
     player = plain_dqn.Player(settings, plain_dqn.QNetwork("small", 4, 6), 1)
     replay, shown = plain_dqn.Replay(settings), []
@@ -32,8 +32,8 @@ def test_plain_replay_samples_observed_stacks(vector):
 
 @pytest.mark.parametrize("row", ["three", "wrappers_parallel", "goalreel"])
 def test_a_row_of_the_book_is_timed_while_it_learns(monkeypatch, row):
-    """One process, two processes, and goalreel's own."""
-    monkeypatch.setattr(training, "Trainer", training.Trainer)  # put back afterwards
+    """The trainings use one process, two processes, and goalreel."""
+    monkeypatch.setattr(training, "Trainer", training.Trainer)  # restored afterwards
     monkeypatch.setattr(plain_dqn, "use_fastest_threads", lambda _: None)
     for name, value in {"START": 66, "WARM": 12, "MEASURED": 24}.items():
         monkeypatch.setattr(book, name, value)

@@ -1,4 +1,4 @@
-"""The comparison of trainings: medians against the baseline's, bands that hold, plots that tell."""
+"""The comparison of trainings: medians against the baseline, exact bands, and plots."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ from training_table import training_table as stage
 
 
 def training(variant, seed, rate, seconds, solved=True, load=1.0):
-    """Return the metrics of a training that had so many decisions a second for so many seconds."""
+    """Return the metrics of a training with a given speed and duration."""
     decisions = round(rate * seconds)
     means = (-200.0, -105.0 if solved else -150.0)
     figures = (decisions, 12 * decisions, seconds, 0.98 * seconds, load, 2)
@@ -72,7 +72,7 @@ def test_tables_show_the_rows():
 
 
 def test_the_table_marks_what_was_trained_on_a_loaded_machine():
-    """By the load above the cores, or by processes that waited for one."""
+    """A load above the number of cores marks them, or processes that waited for a core."""
     lines = as_markdown(rows_of(TRAININGS)).splitlines()
     assert lines[4].startswith("| 3 environments \\* | ") and "\\*" not in lines[2] + lines[3]
     assert "In 1 of the 9 trainings the machine was loaded" in lines[-1]
@@ -86,7 +86,7 @@ def test_every_variant_has_a_title():
 
 
 def test_the_band_covers_the_mean_as_often_as_it_says():
-    """Against the normal distribution, whose mean is known: nearly 95 times in 100."""
+    """Samples of a normal distribution have a known mean, which lies in nearly 95 of 100 bands."""
     rng = np.random.default_rng(5)
     values = rng.normal(size=(30, 400))
     low, high = band(values)
@@ -97,7 +97,7 @@ def test_the_band_covers_the_mean_as_often_as_it_says():
 
 
 def written(folder, metrics):
-    """Write the results of a training without one; return its metrics.json."""
+    """Write the results of a training without training, and return its metrics.json."""
     folder = folder / metrics.variant / str(metrics.seed)
     folder.mkdir(parents=True)
     (folder / "log.csv").write_text("kind\n")

@@ -1,4 +1,4 @@
-"""The package is a house: rooms in the order of the data, and imports that go one way."""
+"""Imports in the package go one way, along the order of its rooms."""
 
 import ast
 import subprocess
@@ -13,8 +13,8 @@ SCRIPTS = REPOSITORY / "scripts"
 PACKAGE = SCRIPTS / "goalreel"
 TOP = {"__init__", "arrays", "cli", "errors"}
 OFFERED = {"hub", "sb3", "vector"}  # modules of public names, as the package itself is
-STARTS = {"__main__", "stage_program"}  # what starts a program uses all rooms
-# A room imports from itself and from those before it; the modules at the top are before all.
+STARTS = {"__main__", "stage_program"}  # starts programs of all rooms
+# A room imports from itself and from earlier ones. The modules at the top come first.
 ROOMS = ["files", "mp4", "h264", "provenance", "environments", "policies", "simulation"]
 ROOMS += ["rendering", "encoding", "films", "recorders", "views", "report", "verification"]
 ROOMS += ["training", "configuration", "workflow"]
@@ -22,7 +22,7 @@ LEARNS = {"dqn", "pixels", "training_table"}  # the programs that train
 
 
 def name_of(path: Path) -> str:
-    """Return a module's full name, a room's for its __init__.py."""
+    """Return a module's full name, or a room's for its __init__.py."""
     return ".".join(path.relative_to(SCRIPTS).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -30,7 +30,7 @@ MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def imports(path: Path) -> set[str]:
-    """Return the package's modules that a file imports, wherever in it that stands."""
+    """Return the package's modules that a file imports anywhere."""
     found = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""A stage's program is its function: the signature is the command line, the rest is the decorator's."""
+"""The decorator turns the signature of a stage's function into a command line."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
-"""Assembled films hold exactly the frames' pictures, in order, told by decoders that are not ours.
+"""Independent decoders find exactly the right frames in assembled films, in order.
 
-What each is held against: the coded atlas's picture, decoded alone over its episode's title card,
-and the frame cache.
+The references are the coded atlas's frame, decoded over only its episode's title card, and the
+frame cache.
 """
 
 import json
@@ -51,7 +51,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory) -> dict[str, Assembled]:
-    """Return three episodes as films, with every kind of overlay; only some of their states."""
+    """Return films of some states of three episodes, with every kind of overlay."""
     folder, thin = tmp_path_factory.mktemp("films"), thinned(simulated(), 9)
     return {
         name: assembled(folder / f"{number}.mp4", STYLES[DISCRETE], thin, **options)
@@ -72,18 +72,18 @@ def type_of(unit: bytes) -> int:
 
 
 def access_units(film: Assembled) -> list[list[bytes]]:
-    """Return the NAL units of each sample, parameter sets left out."""
+    """Return the NAL units of each sample, without parameter sets."""
     units = [u for u in units_of(byte_stream(film.path)) if type_of(u) in (SLICE, IDR)]
-    # A picture begins with macroblock 0, whose ue(v) is a bit of 1.
+    # A frame begins with macroblock 0, whose ue(v) is a single 1 bit.
     starts = [number for number, unit in enumerate(units) if unit[1] & 0x80]
     ends = [*starts[1:], len(units)]
     return [units[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
 def alone(film: Assembled) -> tuple[bytes, list[int]]:
-    """Return a stream of pairs, a title card and one picture over it, and each frame's pair.
+    """Return a stream of pairs of a title card and a frame over it, and each frame's pair.
 
-    The picture is the coded atlas's own slice; only the HUD's slices come from the film.
+    The frame is the coded atlas's own slice. Only the HUD's slices come from the film.
     """
     layers = {layer.name: layer for layer in film.cache.layers}
     car, coded_atlas = layers["car"], film.coded_atlas
@@ -99,12 +99,14 @@ def alone(film: Assembled) -> tuple[bytes, list[int]]:
             if key not in pairs:
                 pairs[key] = len(pairs)
                 units += card
-                if index == NOTHING:  # the card goes on
+                if index == NOTHING:  # the card continues
                     units.append(slice_nal(SliceHeader("P", 0, poc_lsb=2), skip_run(whole)))
                 else:
                     slice_ = coded_atlas.slices[digests[index]][4:]
                     units.append(with_order(slice_, coded_atlas.header, 2))
-                    for unit in samples[frame][1:]:  # a header's length hangs on its first number
+                    for unit in samples[frame][
+                        1:
+                    ]:  # the length of a header depends on its first number
                         first = first_macroblock(unit)
                         assert first >= coded_atlas.region.size
                         units.append(with_order(unit, SliceHeader("P", first), 2))
@@ -130,7 +132,7 @@ def test_every_frame_is_what_its_picture_decodes_to_alone(films, name, decoder):
     assert len(pairs) == 2 * len(set(which))
     starts = set(film.cache.offsets[:-1].tolist())
     for frame, pair in enumerate(which):
-        # The card itself is the IDR picture, and equals the picture of nothing over it.
+        # The card is the IDR picture, and equals the frame without anything over it.
         wanted = pairs[2 * pair + (frame not in starts)]
         assert np.array_equal(shown[frame], wanted), frame
 
@@ -160,7 +162,7 @@ def test_film_has_each_frame_once_and_keyframe_per_episode(films, name):
     assert idrs == keys and set(map(type_of, units)) == {SLICE, IDR, SPS, PPS}
 
 
-# The smaller the picture, the larger the part of it that is car and text.
+# In smaller frames, car and text take a larger part.
 LOOKS = [(STYLES[env], hud, 3, 1, 49) for env, hud in ((DISCRETE, False), (CONTINUOUS, True))]
 LOOKS += [
     (VectorStyle(DISCRETE, size, PALETTES[palette]), hud, 1, 23, least)
@@ -207,7 +209,7 @@ def test_qualities_are_ordered_in_size_and_likeness(tmp_path):
     st.integers(0, MOST_PICTURES - 1),
 )
 def test_an_order_can_be_patched_into_any_slice(data, first, qp, count):
-    """The patched bytes are those of a slice that was written with this order."""
+    """The patched bytes equal a slice that was written with this order."""
     header, store = SliceHeader("P", first, qp=qp), PartStore()
     bits = np.unpackbits(np.frombuffer(data, np.uint8))
     part = store.add_slice(header, bits)
@@ -225,7 +227,7 @@ def test_film_has_parameter_sets_once_and_its_texts(filmed):
         (subtitles,) = container.streams.subtitles
         assert len([p for p in container.demux(subtitles) if p.size > 2]) == 8
         assert json.loads(container.metadata["comment"])["stage"] == "concat"
-    # Parameter sets stand in the sample entry; FFmpeg's filter puts them before each IDR picture.
+    # FFmpeg's filter puts the parameter sets of the sample entry before each IDR picture.
     for packet in packets_of(results / "film.mp4"):
         assert nal_types(bytes(packet)) <= {SLICE, IDR}
     assert len(strictly(byte_stream(results / "film.mp4"))) == index.frames

@@ -1,6 +1,6 @@
-"""Films of drawn pictures hold every frame, in order, told by decoders that are not ours.
+"""Independent decoders find every frame in films assembled from blocks, in order.
 
-A macroblock is coded alone: what is shown of a content is the same wherever and whenever it comes.
+The code of a macroblock does not depend on its neighbors, so equal blocks always look the same.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from goalreel.mp4.reader import read_index
 from goalreel.rendering.overlay import add_bands, add_overlay
 
 ENCODE = {"qp": 25, "card_qp": 12}
-# Pictures, how many times they are enlarged, whether there is a caption.
+# Frames, scale, and whether there is a caption.
 CASES = [
     ((64, 80), 1, True),
     ((48, 32), 3, True),
@@ -36,7 +36,7 @@ PATTERN = np.random.default_rng(1).integers(0, 256, (6, 16, 16, 3), np.uint8)
 
 
 def episode(size, frames: int, seed: int) -> list[np.ndarray]:
-    """Return pictures: squares that move over a plain ground, some frames alike."""
+    """Return frames of squares that move over a plain background, some of them equal."""
     rng = np.random.default_rng(seed)
     ground = np.full((*size, 3), rng.integers(0, 256, 3), np.uint8)
     made, at = [], rng.integers(0, 40, (3, 2))
@@ -52,9 +52,9 @@ def episode(size, frames: int, seed: int) -> list[np.ndarray]:
 
 
 def cache_of(path, size, scale=1, caption=True, lengths=(23, 2, 40), first=0):
-    """Return a frame cache of episodes, enlarged, the caption of each its own.
+    """Return a scaled frame cache of episodes, each with its own caption.
 
-    The shortest has a step: H.264 lets no keyframe follow another that has its idr_pic_id.
+    The shortest has one step, as H.264 forbids consecutive keyframes with equal idr_pic_id.
     """
     pictures = [episode(size, length, first + n) for n, length in enumerate(lengths)]
     cache, bands = add_bands(drawn(path, *pictures), scale, caption)
@@ -72,7 +72,7 @@ def cache_of(path, size, scale=1, caption=True, lengths=(23, 2, 40), first=0):
 
 
 def decoded(path, cache, decoder="FFmpeg") -> np.ndarray:
-    """Return a film's pictures, (frames, H * 3 / 2, W) uint8."""
+    """Return a film's frames, (frames, H * 3 / 2, W) uint8."""
     size = cache.background.shape[1::-1]
     return decode(decoder, byte_stream(path), size)
 
@@ -80,7 +80,7 @@ def decoded(path, cache, decoder="FFmpeg") -> np.ndarray:
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize(("size", "scale", "caption"), CASES)
 def test_every_frame_is_shown_in_order(tmp_path, monkeypatch, size, scale, caption, decoder):
-    """What changes is seen; a row of which nothing changes stays as it was, bit for bit."""
+    """Changes are visible, and an unchanged row of blocks stays the same, bit for bit."""
     monkeypatch.setattr("goalreel.rendering.blocks._MAX_IMAGES", 7)  # groups end in between
     cache = cache_of(tmp_path / "c.npz", size, scale, caption)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
@@ -117,7 +117,7 @@ def test_block_decodes_alike_at_any_place_and_time(tmp_path):
 
 
 def test_the_bytes_of_an_episode_do_not_depend_on_its_company(tmp_path, monkeypatch):
-    """Nor on how many blocks, changes and slices are held at a time."""
+    """The film also does not depend on the limits of blocks, changes and slices in memory."""
 
     def samples(name, **options) -> list[bytes]:
         cache = cache_of(tmp_path / f"{name}.npz", (64, 80), **options)
@@ -160,7 +160,7 @@ def test_what_lies_over_the_pictures_is_refused(tmp_path):
 @pytest.mark.parametrize("env", ["CartPole-v1", "FrozenLake-v1", "ALE/Pong-v5", "LunarLander-v3"])
 @pytest.mark.parametrize("hud", [False, True])
 def test_an_environments_film_is_near_its_pictures(tmp_path, env, hud):
-    """With the HUD, whose band begins within a macroblock of Pong's."""
+    """In Pong the band of the HUD begins within a macroblock."""
     environment = make_environment({"env": env, "max_episode_steps": 60})
     made, cache = film(tmp_path / "c.npz", environment, range(2))
     cache = add_overlay(cache, made, env, ["first", "second"], hud, cards=4)
@@ -187,7 +187,7 @@ def test_a_browser_plays_and_seeks(tmp_path):
 
 @pytest.mark.parametrize(("width", "length"), [(1024, 2), (1040, 4)])
 def test_the_noisiest_rows_fit_their_lengths(tmp_path, width, length):
-    """Of lengths of two bytes, at the best quality, pictures of nothing but noise."""
+    """The frames are noise at the best quality, so that lengths take two bytes."""
     rng = np.random.default_rng(3)
     pictures = [rng.integers(0, 256, (48, width, 3), np.uint8) for _ in range(3)]
     cache, _ = add_bands(drawn(tmp_path / "c.npz", pictures), 1, False)

@@ -1,4 +1,4 @@
-"""A coded atlas of another film is refused; who makes a film is said, and why."""
+"""A film rejects another film's coded atlas, and the run names the encoder and the reason."""
 
 from dataclasses import replace
 
@@ -57,7 +57,7 @@ def test_coded_atlas_round_trip_gives_same_bytes(coded_atlas, tmp_path):
 
 
 def test_the_same_atlas_is_coded_to_the_same_bytes(atlas, coded_atlas):
-    """Whatever stands beside a picture in the atlas."""
+    """The code of a frame does not depend on its neighbors in the atlas."""
     assert coded(atlas).slices == coded_atlas.slices
     few = Atlas(atlas.keys[3:5], atlas.background, atlas.patches.take(np.array([3, 4])))
     alone = coded(few)
@@ -68,7 +68,7 @@ def test_the_same_atlas_is_coded_to_the_same_bytes(atlas, coded_atlas):
 def test_a_missing_picture_is_told_by_its_step(coded_atlas, trajectories, atlas, tmp_path):
     frames = render_states(trajectories, atlas, STYLES[DISCRETE], NO_SPEC)
     (car,) = frames.layers
-    # A picture of the second episode that the first does not show.
+    # A frame of the second episode that the first does not show.
     first, second = (set(car.index[frames.episode(e)].tolist()) for e in range(2))
     frame = next(f for f in frames.episode(1) if int(car.index[f]) in second - first)
     missing = car.patches.digests()[car.index[frame]]
@@ -94,7 +94,7 @@ def vector(width: int, height: int) -> dict:
 
 HUD, ASSEMBLE = {"hud": True}, {"encoder": "assemble"}
 RANDOM = {"name": "random"}
-# What is asked, the option that stands against assembling, and the reason in the summary.
+# The options, the option that prevents assembling, and the reason in the summary.
 CASES = [
     ({}, None, ""),
     ({"env": CONTINUOUS}, None, ""),

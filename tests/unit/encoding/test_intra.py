@@ -1,4 +1,4 @@
-"""Slices by x264 fit into pictures of goalreel's, whatever their headers."""
+"""Slices by x264 fit into goalreel's frames with any headers."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from goalreel.h264.slices import SliceHeader, slice_nal
 @pytest.mark.parametrize("thorough", [False, True])
 @pytest.mark.parametrize("qp", [1, 10, 20, 51])
 def test_slices_hold_no_position_dependent_macroblock(qp, thorough):
-    """I_PCM is what x264 likes best for noise; headers of other lengths would move it."""
+    """x264 prefers I_PCM for noise, and headers of other lengths would move it."""
     rng = np.random.default_rng(1)
     noise = rng.integers(0, 256, (2, 48, 64), dtype=np.uint8)
     noise[1] = rng.choice([0, 255], (48, 64))

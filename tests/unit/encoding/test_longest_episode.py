@@ -1,4 +1,4 @@
-"""An episode of as many pictures as one IDR picture can number is right; a longer one is refused."""
+"""Assembling supports episodes of as many frames as an IDR picture can number, and no more."""
 
 from types import SimpleNamespace
 
@@ -34,13 +34,13 @@ def boxes(top: int, left: int, seed: int) -> Patches:
 
 @pytest.fixture(scope="module")
 def coded_atlas() -> CodedAtlas:
-    """Return a coded atlas of a few pictures; its card has no HUD."""
+    """Return a coded atlas of a few frames, with a card without a HUD."""
     atlas = Atlas(np.zeros((PICTURES, 1), np.int16), CANVAS.background, boxes(18, 20, 0))
     return code_atlas(atlas, CANVAS.background, CLEAR, quantizers())
 
 
 def frames(*lengths: int) -> FrameCache:
-    """Return episodes of so many pictures, title card included, in no order.
+    """Return episodes of given numbers of frames, with the title card, in random order.
 
     The HUD's two layers share a macroblock.
     """
@@ -60,7 +60,7 @@ def test_every_frame_of_the_longest_episode_is_right(coded_atlas, tmp_path, deco
     assemble_segment(cache, coded_atlas, NAMED, path, 30, "{}")
     shown = decode(decoder, byte_stream(path), SIZE)
     assert read_index(path).frames == len(cache) == len(shown)
-    # What the others show as well was shown among the first pictures, which other tests judge.
+    # Other tests check the first frames, which show the same content.
     shows = np.stack([layer.index for layer in cache.layers])
     _, first, which = np.unique(shows, axis=1, return_index=True, return_inverse=True)
     assert first.max() < MOST_PICTURES // 8 and len(np.unique(shown[first], axis=0)) == len(first)

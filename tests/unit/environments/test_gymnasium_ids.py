@@ -28,7 +28,7 @@ for env in sys.argv[1:]:
     errors = environment_errors(env, {{}}) or creator_errors(env, {{}})
     print(*(message.splitlines()[0] for _, message in errors))
 """
-# What a parse of a Snakefile does, if the first steps of its run are known.
+# The work of parsing a Snakefile, if the first steps of its run are cached.
 PARSE = """
 import sys
 from pathlib import Path
@@ -115,7 +115,7 @@ def test_an_environment_without_an_end_needs_a_time_limit():
     with pytest.raises(GoalreelError, match="max_episode_steps: .* CliffWalking-v1 may never end"):
         load_config(given)
     load_config(given | {"max_episode_steps": 200})
-    for env in ("Blackjack-v1", "FrozenLake-v1"):  # which end by themselves or by their time limit
+    for env in ("Blackjack-v1", "FrozenLake-v1"):  # they end by themselves or by a time limit
         load_config(given | {"env": env})
     endless = [
         spec.id

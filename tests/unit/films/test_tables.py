@@ -1,4 +1,4 @@
-"""A row of the tables leads to its seed, its place in the film and its pictures."""
+"""A row of the tables leads to its seed, its place in the film and its frames."""
 
 import itertools
 import subprocess
@@ -53,7 +53,7 @@ def test_tables_tell_of_every_episode_its_seed_and_place(filmed):
 
 
 def test_first_frame_of_episode_shows_reset_state(filmed):
-    """The table alone leads to the picture: Gymnasium is reset with the row's seed."""
+    """The row's seed resets Gymnasium to the frame."""
     import gymnasium
 
     results = filmed.folder / "results"
@@ -97,7 +97,7 @@ def test_replay_compares_with_gymnasium_and_writes_its_frames(filmed, tmp_path):
         assert np.array_equal(np.asarray(Image.open(png)), cache[frame])
     replay(filmed.folder, "3", "--gif", str(tmp_path / "r.gif"))
     with Image.open(tmp_path / "r.gif") as gif:
-        assert gif.n_frames >= len(frames) - 5, "Pillow joins equal neighbours"
+        assert gif.n_frames >= len(frames) - 5, "Pillow joins equal neighbors"
     for arguments, message in ((["99"], "No reach 99"), (["1", "--attempt", "7"], "No attempt 7")):
         said = replay(filmed.folder, *arguments)
         assert said.returncode == 1 and message in said.stderr and "Traceback" not in said.stderr

@@ -1,6 +1,6 @@
-"""Patches coded as P slices decode to what they show, whatever came before them.
+"""Patches coded as P slices decode to their pixels after any other frames.
 
-The judge is a decoder that is not ours: FFmpeg's (through PyAV), at its strictest.
+An independent decoder checks this: FFmpeg's, through PyAV, in strict mode.
 """
 
 from collections.abc import Sequence
@@ -205,7 +205,7 @@ def error(patches: Sequence, name: str, qp: int, colors: Sequence = ()) -> float
 @pytest.mark.parametrize("name", ["light", "dark"])
 @pytest.mark.parametrize("color", [(255, 255, 0), (235, 128, 128), (180, 40, 220), (16, 128, 128)])
 def test_a_plain_color_costs_less_than_its_coefficients(name, color):
-    """Also one that is lighter than an offset alone can make: 127."""
+    """One color is lighter than an offset can make it without a weight: 127."""
     flat = [patch(np.random.default_rng(0), "flat", (16, 16, 32, 48), color)]
     colors = weights(name, [color])
     (with_color,) = slices(name, flat, WHOLE, 30, colors)

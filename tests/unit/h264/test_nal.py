@@ -1,4 +1,4 @@
-"""Bits, parameter sets and slice headers, held against ffmpeg's reading of them."""
+"""ffmpeg reads the written bits, parameter sets and slice headers."""
 
 import re
 import subprocess

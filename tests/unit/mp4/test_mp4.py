@@ -1,4 +1,4 @@
-"""MP4 files of goalreel's own writer: what decoders, ffmpeg and a browser find in them."""
+"""Decoders, ffmpeg and a browser read the MP4 files of goalreel's writer."""
 
 import itertools
 import os
@@ -70,13 +70,13 @@ def track(source, order, fps=30, keyframes=None) -> tuple[VideoTrack, list]:
 
 
 def chapters_of(frames: list[int]) -> list[Chapter]:
-    """Return chapters of so many frames each, named after their first one's number."""
+    """Return chapters with given numbers of frames, named after their first frame's number."""
     firsts = itertools.accumulate(frames, initial=0)
     return [Chapter(n, f"{HARSH} {first}") for first, n in zip(firsts, frames, strict=False)]
 
 
 def packets(path, kind="video") -> list:
-    """Return the packets of the first stream of this kind, as the index alone tells of them."""
+    """Return the packets of the first stream of this kind, according to the index."""
     with av.open(str(path), options={"fflags": "noparse"}) as container:
         stream = getattr(container.streams, kind)[0]
         return [packet for packet in container.demux(stream) if packet.size]
@@ -181,7 +181,7 @@ def test_thousands_of_chapters_are_all_read(source, tmp_path):
 def test_film_beyond_4_gib_keeps_times_and_little_memory(source, tmp_path, monkeypatch):
     """Three million samples at 29.97 frames/s: durations in 64 bits.
 
-    The payload is a hole in the file, but for the last sample.
+    The payload is a hole in the file, except for the last sample.
     """
     stored, configuration = source
     frames, fps = 3_000_000, Fraction(30000, 1001)

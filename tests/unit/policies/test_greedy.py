@@ -1,4 +1,4 @@
-"""The greedy choice of a network: the exact one, in any company and however sums are grouped."""
+"""The greedy choice of a network is exact for any batch and any grouping of sums."""
 
 import numpy as np
 from pixel_policies import random_perceptron
@@ -29,7 +29,7 @@ def test_values_differ_from_exact_ones_by_less_than_the_bound():
 
 
 def test_values_that_rounding_could_exchange_are_summed_exactly():
-    """Two actions of alike weights, summed in another order: they are equal, the first is taken."""
+    """Two actions have equal weights, summed in another order. They are equal, so the first wins."""
     network = Network.of(random_perceptron(3, (64, 64)))
     matrix, bias = network.layers[-1]
     order = np.random.default_rng(0).permutation(matrix.shape[1])

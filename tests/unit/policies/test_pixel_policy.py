@@ -1,4 +1,4 @@
-"""A network of pixels sees a game as in its training, and decides the same in any company."""
+"""A pixel network sees a game as in its training, and decides the same in any batch."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ CAR, BREAKOUT, FREEWAY = "MountainCar-v0", "ALE/Breakout-v5", "ALE/Freeway-v5"
 
 
 class Watching:
-    """An actor that keeps what it has seen."""
+    """An actor that keeps its observations."""
 
     def __init__(self, actor):
         """Watch an actor."""
@@ -32,7 +32,7 @@ class Watching:
 
 
 def played(path, seeds, step_limits=None, **config):
-    """Return the policy that plays, its episodes, and what it has seen."""
+    """Return the policy, its episodes, and its observations."""
     policy = make_policy({"name": "pixels", "file": path, "checkpoint": "best"})
     environment = with_network_view(make_environment(config), policy.warp)
     policy = replace(policy, actor=Watching(policy.actor))

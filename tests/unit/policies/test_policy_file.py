@@ -1,4 +1,4 @@
-"""Files of trained networks come back as they were written, and a damaged one is refused."""
+"""Files of trained networks round-trip, and the reader rejects damaged ones."""
 
 import numpy as np
 import pytest

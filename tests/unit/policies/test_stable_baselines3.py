@@ -1,4 +1,4 @@
-"""A saved model plays what Stable-Baselines3 itself plays with it, or is refused by name."""
+"""A saved model plays as in Stable-Baselines3, or an error names the problem."""
 
 import re
 import shutil

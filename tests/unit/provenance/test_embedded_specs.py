@@ -1,4 +1,4 @@
-"""A stage takes only what the workflow planned for it."""
+"""A stage accepts only files that the workflow planned."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""A code fingerprint changes with what shapes a result, and with nothing else."""
+"""A code fingerprint changes only with code that shapes a result."""
 
 import json
 import shutil
@@ -173,7 +173,7 @@ def test_any_change_of_a_source_is_seen(scripts, monkeypatch, name):
 
 
 def test_job_rejects_spec_of_other_code_without_noted_sources(monkeypatch):
-    """The check by syntax trees is left out where, and only where, the bytes are the planned."""
+    """The check by syntax trees is skipped only if the bytes are the planned ones."""
     scripts = REPOSITORY / "scripts"
     spec = json.dumps({"stage": "atlas", "config": {}, "code": "0" * 64})
     for noted in (None, "f" * 64):

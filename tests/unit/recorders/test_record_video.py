@@ -1,4 +1,4 @@
-"""RecordVideo records what Gymnasium's does, loses no frame, and keeps none in memory."""
+"""RecordVideo records the frames of Gymnasium's, loses none, and keeps none in memory."""
 
 import json
 import signal
@@ -27,7 +27,7 @@ SETTINGS = [
 
 
 class Noise(gymnasium.Env):
-    """An environment without render_fps whose frames are random; `odd` takes their place."""
+    """An environment without render_fps and with random frames, or the frame `odd`."""
 
     metadata = {"render_modes": ["rgb_array"]}
     observation_space = action_space = gymnasium.spaces.Discrete(2)
@@ -54,7 +54,7 @@ class Noise(gymnasium.Env):
 
 
 def play(env, steps, seed=3):
-    """Step `env` through several episodes; yield what can be seen of it after each call."""
+    """Step `env` through several episodes, and yield its observable state after each call."""
     env.action_space.seed(seed)
     env.reset(seed=seed)
     yield "reset"
@@ -173,7 +173,7 @@ def test_broken_encoder_raises_and_leaves_no_file(tmp_path, monkeypatch, script,
 
 
 def test_an_exception_amid_a_write_shifts_no_frame(tmp_path):
-    """A timer interrupts wherever it likes; the video has whole frames, in their order."""
+    """A timer interrupts at random moments. The video has whole frames in order."""
 
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -197,7 +197,7 @@ def test_an_exception_amid_a_write_shifts_no_frame(tmp_path):
 
 
 def test_on_video_gets_the_outcome_of_the_episode(tmp_path):
-    """In `info`, in a JSON file and in the file's name: what Gymnasium's step and reset said."""
+    """`info`, a JSON file and the file's name hold the results of Gymnasium's step and reset."""
     told, played = [], []
     env = RecordVideo(
         gymnasium.make("CartPole-v1", render_mode="rgb_array"),

@@ -1,4 +1,4 @@
-"""A recording is whole however its program ends, and keeps no frame in memory."""
+"""A recording is complete after any end of its program, and keeps no frame in memory."""
 
 import contextlib
 import os
@@ -66,7 +66,7 @@ def test_a_killed_program_leaves_nothing_under_the_videos_name(tmp_path):
     assert process.returncode == -signal.SIGKILL
     assert not list(tmp_path.glob("*.mp4"))
     (left,) = tmp_path.iterdir()
-    while True:  # ffmpeg comes to its end on its own
+    while True:  # ffmpeg ends by itself
         with contextlib.suppress(Exception):
             if len(decoded(left)) == 5:
                 break

@@ -1,4 +1,4 @@
-"""save_video writes what Gymnasium's writes: the same files of the same frames."""
+"""save_video writes the same files with the same frames as Gymnasium's."""
 
 import itertools
 import warnings
@@ -105,7 +105,7 @@ def test_colours_are_goalreels_bt709_within_two_levels(tmp_path, odd):
     """An odd size grows by the last row and column."""
     blocks = np.repeat(np.repeat(noise(3, 40, 60), 2, 1), 2, 2)
     steep = np.zeros((80, 120, 3), np.uint8)
-    steep[1::2, :, 0], steep[:, 1::2, 2] = 255, 255  # each 2x2 block has four colours
+    steep[1::2, :, 0], steep[:, 1::2, 2] = 255, 255  # each 2x2 block has four colors
     frames = [frame[odd:, odd:] for frame in (*blocks, steep)]
     save_video(frames, tmp_path, fps=30, qp=1)
     with av.open(str(tmp_path / "rl-video-episode-0.mp4")) as container:

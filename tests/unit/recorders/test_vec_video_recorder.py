@@ -1,4 +1,4 @@
-"""sb3.VecVideoRecorder records what Stable-Baselines3's does, and keeps no frame in memory."""
+"""sb3.VecVideoRecorder records the frames of Stable-Baselines3's, and keeps none in memory."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ LOSSLESS = {"qp": 0, "preset": "ultrafast"}
 
 
 def play(recorder, folder, trigger, length, **more):
-    """Play two environments for 50 steps; return the file names that the recorder announced."""
+    """Play two environments for 50 steps, and return the file names that the recorder reported."""
     envs = make_vec_env("CartPole-v1", 2, seed=3)
     envs = recorder(envs, str(folder), trigger, length, "a b", **more)
     envs.reset()

@@ -1,4 +1,4 @@
-"""vector.RecordVideo: each sub-environment's episodes, whole, from the reset to the true last frame."""
+"""vector.RecordVideo records all episodes of sub-environments, from reset to the last frame."""
 
 import functools
 import json
@@ -19,7 +19,7 @@ MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
 
 
 class Counter(gymnasium.Env):
-    """An environment whose pictures tell its index, its episode and its step."""
+    """An environment whose frames encode its index, its episode and its step."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
     observation_space = gymnasium.spaces.Discrete(100)
@@ -27,11 +27,11 @@ class Counter(gymnasium.Env):
     render_mode = "rgb_array"
 
     def __init__(self, index):
-        """Begin before the first episode."""
+        """Start before the first episode."""
         self.index, self.episode, self.number = index, -1, 0
 
     def reset(self, seed=None, options=None):
-        """Begin the next episode."""
+        """Start the next episode."""
         super().reset(seed=seed)
         self.episode, self.number = self.episode + 1, 0
         return 0, {}
@@ -43,7 +43,7 @@ class Counter(gymnasium.Env):
         return self.number, 0.5, over and self.episode % 2 == 0, over and self.episode % 2 == 1, {}
 
     def render(self):
-        """Return a picture of three numbers."""
+        """Return a frame that encodes three numbers."""
         return picture(self.index, self.episode, self.number)
 
 
@@ -53,12 +53,12 @@ def length(index, episode):
 
 
 def picture(*numbers):
-    """Return the picture of three numbers."""
+    """Return the frame that encodes three numbers."""
     return np.tile(np.array(numbers, np.uint8) * 9, (16, 24, 1))
 
 
 def whole(index, episode):
-    """Return all pictures of an episode."""
+    """Return all frames of an episode."""
     return [picture(index, episode, step) for step in range(length(index, episode) + 1)]
 
 
@@ -78,7 +78,7 @@ def wrapped(index):
 
 
 def begun(count, mode, steps):
-    """Return the (sub-environment, episode) of each episode that begins, in the order of it."""
+    """Return the (sub-environment, episode) of each episode, in the order of their starts."""
     envs, order = make(SyncVectorEnv, mode, count), []
     envs.reset()
     for _ in range(steps + 1):
@@ -89,7 +89,7 @@ def begun(count, mode, steps):
 
 
 def play(envs, steps, seed=None):
-    """Step without regard to what comes back."""
+    """Step, and ignore the results."""
     envs.reset(seed=seed)
     for _ in range(steps):
         *_, infos = envs.step(np.zeros(envs.num_envs, int))
@@ -136,7 +136,7 @@ def test_chosen_environments_and_episodes(tmp_path, mode):
     rendered = envs.envs[0].render
     envs.envs[0].render = None  # what is not recorded is not rendered
     if mode == AutoresetMode.SAME_STEP:
-        envs.envs[0].render = rendered  # but for last frames
+        envs.envs[0].render = rendered  # except last frames
     chosen = {"record": [3, 1], "episode_trigger": lambda episode: episode % 2 == 1}
     play(RecordVideo(envs, tmp_path, **chosen, name_prefix="a"), 25)
     wanted = {

@@ -1,4 +1,4 @@
-"""Drawn pictures come back from the cache pixel for pixel, however they are asked for."""
+"""The cache returns rendered frames pixel for pixel, in any order."""
 
 import tracemalloc
 
@@ -15,7 +15,7 @@ SIZES = [(31, 45), (16, 16), (1, 1), (17, 33), (64, 80), (50, 500)]
 
 
 def pictures(size, count, seed=0):
-    """Return pictures of which a few pixels change, or none, or all, from one to the next."""
+    """Return frames of which a few pixels, none or all change from one to the next."""
     rng = np.random.default_rng(seed)
     frame, made = rng.integers(0, 256, (*size, 3), np.uint8), []
     for number in range(count):
@@ -68,7 +68,7 @@ def test_kept_planes_equal_those_of_the_scaled_frame(tmp_path, monkeypatch, size
         assert np.array_equal(shown[top : top + height, :width], large)
     for shown, frame in zip(view.frames(), wanted, strict=True):
         assert np.array_equal(shown, frame)
-    # Some are left out, and it goes backwards, as clips do.
+    # Skip some frames, and go backwards, as clips do.
     for which in (range(3, 40, 6), range(39, -1, -4)):
         for shown, number in zip(view.frames(which), which, strict=True):
             assert np.array_equal(shown, wanted[number])
@@ -130,7 +130,7 @@ def test_memory_depends_on_blocks_and_not_on_frames(tmp_path):
 
 
 def test_frames_of_numbers_make_the_groups_of_the_pictures(monkeypatch):
-    """Also where blocks are numbered anew from one picture to the next."""
+    """The numbers of blocks change from one frame to the next."""
     monkeypatch.setattr(blocks, "_MAX_IMAGES", 7)
     shown = pictures((50, 70), 40)
     frames, reader = [], None

@@ -1,4 +1,4 @@
-"""What stands on the frames can be read, says what the tables say, and refuses what it cannot."""
+"""Captions are readable, agree with the tables, and reject unknown fields and characters."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""CartPole, Acrobot and Pendulum are drawn pixel for pixel as Gymnasium draws them."""
+"""Frames of CartPole, Acrobot and Pendulum equal Gymnasium's, pixel for pixel."""
 
 import gymnasium
 import numpy as np
@@ -17,7 +17,7 @@ IDS = ["CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1"]
 def check(
     scene: ClassicControlScene, pictures: list[np.ndarray], states: list, actions: list
 ) -> None:
-    """Check that an episode's groups are those of Gymnasium's pictures of it."""
+    """Check that an episode's groups hold Gymnasium's frames."""
     episode = Episode(0, np.array(states), np.array(actions), np.zeros(len(actions)), True, False)
     for group, other in zip(groups_of(scene.frames(episode)), groups_of(pictures), strict=True):
         assert group.count == other.count and np.array_equal(group.changes, other.changes)
@@ -29,7 +29,7 @@ def check(
 def test_frames_equal_gymnasium_from_reset_to_end(name, monkeypatch):
     monkeypatch.setattr(
         classic_control_scene, "_MAX_PLANS", 40
-    )  # plans are forgotten, and drawn anew
+    )  # plans leave the cache and are drawn again
     env, scene = (
         gymnasium.make(name, render_mode="rgb_array"),
         ClassicControlScene(make_environment({"env": name})),
@@ -37,7 +37,7 @@ def test_frames_equal_gymnasium_from_reset_to_end(name, monkeypatch):
     for seed in range(6):
         env.action_space.seed(seed)
         env.reset(seed=seed)
-        # One way all along, then at random: carts leave by either side, pendulums turn over.
+        # One direction, then random actions: carts leave by either side, and pendulums turn over.
         pushed = [env.action_space.sample(), 0, env.action_space.sample()][seed % 3]
         states, actions, pictures = [np.array(env.unwrapped.state, float)], [], [env.render()]
         over = False
@@ -54,7 +54,7 @@ def test_frames_equal_gymnasium_from_reset_to_end(name, monkeypatch):
 
 @pytest.mark.parametrize("name", IDS[1:])
 def test_any_state_is_drawn_as_gymnasium_draws_it(name):
-    """Far from what play reaches: at the borders, turned over, at full speed."""
+    """The states are beyond normal play: at the borders, turned over, at full speed."""
     env, rng = gymnasium.make(name, render_mode="rgb_array"), np.random.default_rng(5)
     env.reset(seed=1)
     torques = np.array([0.0, -2.0, 2.0, *rng.uniform(-2, 2, 146)], np.float32)

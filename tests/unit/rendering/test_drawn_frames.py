@@ -1,4 +1,4 @@
-"""Of each kind of environment that people film, every cached frame is what `env.render()` draws."""
+"""Cached frames equal `env.render()` for each kind of environment that people film."""
 
 import importlib.util
 import json
@@ -17,7 +17,7 @@ from goalreel.environments.environment import make_environment
 from goalreel.mp4.reader import read_index
 from goalreel.simulation.trajectories import read_trajectories
 
-# The package that brings the environment, "" for Gymnasium itself; and whether it takes its time.
+# The package of the environment, "" for Gymnasium itself, and whether the test is slow.
 ENVS = {
     "FrozenLake-v1": ("", False),
     "CartPole-v1": ("", False),
@@ -50,8 +50,8 @@ ENVS = {
     ],
 )
 def test_every_frame_is_what_a_new_instance_draws(env, tmp_path):
-    """The last episodes could be played in instances that have played others."""
-    # MuJoCo's pictures take long without a graphics card.
+    """The last episodes may run in reused instances."""
+    # MuJoCo renders slowly without a graphics card.
     episodes, steps = (2, 8) if env == "HalfCheetah-v5" else (6, 30)
     environment = make_environment({"env": env, "max_episode_steps": steps})
     made, cache = film(tmp_path / "f.npz", environment, range(episodes))
@@ -70,7 +70,7 @@ def test_every_frame_is_what_a_new_instance_draws(env, tmp_path):
 
 
 def limited(program: str, memory: int, arguments: list, spec: dict) -> str:
-    """Run a stage's program with so many bytes of address space; return what it says."""
+    """Run a stage's program with limited address space, and return its output."""
     command = [sys.executable, REPOSITORY / "scripts" / program, *arguments]
     completed = subprocess.run(
         [*command, "--spec", json.dumps(spec)],
@@ -89,7 +89,10 @@ def limited(program: str, memory: int, arguments: list, spec: dict) -> str:
     [(20, 800 << 20), pytest.param(1000, 1 << 30, marks=pytest.mark.slow)],
 )
 def test_memory_does_not_grow_with_the_frames(episodes, memory, tmp_path):
-    """Whole frames of 20 episodes take 1.4 GB; 1,000 have some 100,000. ffmpeg reserves 0.6 GB."""
+    """Whole frames of 20 episodes take 1.4 GB, and 1,000 episodes have about 100,000 frames.
+
+    ffmpeg reserves 0.6 GB.
+    """
     pytest.importorskip("Box2D", reason="envs/locks/test.txt has it")
     env, files = "LunarLander-v3", [tmp_path / name for name in ("t.npz", "f.npz", "s.mp4")]
     config = {"env": env, "seed": 1, "film.show_failures": False, "success": -1e9}

@@ -1,6 +1,6 @@
-"""What Gymnasium plays is drawn once, and no episode knows what was played before it."""
+"""Gymnasium renders each frame once, and episodes do not depend on earlier ones."""
 
-# ruff: noqa: D101, D102, D107 - the environments below are as short as they can be
+# ruff: noqa: D101, D102, D107 - minimal environments
 
 import gymnasium
 import numpy as np
@@ -17,7 +17,7 @@ CALLS = {"step": 0, "render": 0, "made": 0}
 
 
 class Walk(gymnasium.Env):
-    """Walks for eight steps; half of the episodes terminate, as the seed has it."""
+    """Walks for eight steps. Half of the episodes terminate, by their seed."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
     observation_space = spaces.Box(-1, 99, (1,), np.float64)
@@ -48,7 +48,7 @@ class Walk(gymnasium.Env):
 
 
 class Leaking(Walk):
-    """Draws a mark that grows from episode to episode."""
+    """Renders a mark that grows from episode to episode."""
 
     def render(self):
         frame = super().render()
@@ -57,7 +57,7 @@ class Leaking(Walk):
 
 
 class Remembering(Walk):
-    """Rewards what it played before."""
+    """Rewards depend on earlier episodes."""
 
     def step(self, action):
         obs, _, *rest = super().step(action)
@@ -65,7 +65,7 @@ class Remembering(Walk):
 
 
 class Moody(Walk):
-    """Draws what no seed decides, in the last picture alone."""
+    """Renders unseeded randomness, in the last frame only."""
 
     def render(self):
         frame = super().render()
@@ -89,12 +89,12 @@ for made in (Walk, *Walk.__subclasses__()):
 
 @pytest.fixture(autouse=True)
 def slow_to_make(monkeypatch):
-    """Take making an instance for slow, so that used ones are tried."""
+    """Treat making an instance as slow, so that goalreel tries used ones."""
     monkeypatch.setattr(frame_recorder, "_SLOW_SHARE", -1)
 
 
 def filmed(path, name, reaches=range(9), success="terminated", share=1.0, attempts=99, check=True):
-    """Return the environment, the trajectories and the frames, and what was called."""
+    """Return the environment, the trajectories, the frames and the calls."""
     CALLS.update(dict.fromkeys(CALLS, 0))
     config = {"env": f"FrameRecorder{name}-v0", "env_kwargs": {"share": share}, "check": check}
     environment = make_environment(config)
@@ -103,7 +103,7 @@ def filmed(path, name, reaches=range(9), success="terminated", share=1.0, attemp
 
 
 def check(made, cache, name="Walk", share=1.0):
-    """Compare every frame with what a new instance draws."""
+    """Compare every frame with that of a new instance."""
     frames = iter(cache)
     for e in range(len(made)):
         env = gymnasium.make(f"FrameRecorder{name}-v0", render_mode="rgb_array", share=share)
@@ -136,7 +136,7 @@ def test_a_long_episode_is_compared_in_its_first_steps(tmp_path, monkeypatch):
     environment, made, cache, calls = filmed(tmp_path, "Walk")
     check(made, cache)
     assert calls["step"] == 9 * 8 + 3
-    # An instance that is quickly made plays one episode.
+    # If instances are fast to make, each plays one episode.
     assert environment.reusable is False and calls["made"] == 9 + 1
     monkeypatch.setattr(frame_recorder, "_CHECKED_STEPS", 8)
     for reaches in (range(9), range(1)):
@@ -156,7 +156,7 @@ def test_camera_logs_how_many_frames_are_drawn(tmp_path, monkeypatch, capsys):
 
 
 def test_unchecked_environment_is_played_and_drawn_once(tmp_path, monkeypatch):
-    """Even where drawing what fails takes longer than playing again what is kept."""
+    """This also holds if rendering failed attempts costs more than replaying the others."""
     monkeypatch.setattr(frame_recorder.time, "perf_counter", lambda: 100 * CALLS["render"])
     _, made, cache, calls = filmed(tmp_path, "Moody", share=0.3, check=False)
     attempts = len(made.attempts.reach)

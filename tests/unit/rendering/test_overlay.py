@@ -1,4 +1,4 @@
-"""Cards, captions and HUD stand where they should, say what is so, and leave the picture alone."""
+"""Cards, captions and HUD are in their places, correct, and do not change the frame."""
 
 import itertools
 from dataclasses import replace
@@ -40,7 +40,7 @@ def trajectories():
 
 @pytest.fixture(scope="module")
 def shown(trajectories, cache) -> FrameCache:
-    """Return three reaches with all that can lie over them."""
+    """Return three reaches with every kind of overlay."""
     return laid_over(cache, trajectories)
 
 
@@ -78,7 +78,7 @@ def test_the_hud_tells_step_and_velocity(trajectories, shown):
     assert len(set(counters)) == len(counters), "every step its number"
     other = shown.episode(1).start + CARDS
     assert counters[50] == shown[other + 50][BOTTOM:, :90].tobytes()
-    # The bar fills from its middle, column 360, to the right for speeds to the right.
+    # The bar fills from its middle, column 360, in the direction of the speed.
     bar = frames[:, 11:13, 302:419, 0].max(axis=1) < 100
     right, left = bar[:, 59:].sum(axis=1), bar[:, :58].sum(axis=1)
     assert np.abs((right - left) / 60 * 0.07 - states[:, 1]).max() < 0.07 * 2 / 60
@@ -86,7 +86,7 @@ def test_the_hud_tells_step_and_velocity(trajectories, shown):
 
 
 def test_cards_show_a_resets_hud_however_an_episode_starts(atlases):
-    """Recorded episodes may start in motion: no card, nor coded atlas, depends on that."""
+    """Recorded episodes may start in motion, but cards and coded atlas do not depend on it."""
     still = simulated(reaches=range(1))
     moving = replace(still, states=still.states + [0, 0.04])
     cards = [laid_over(rendered(t, atlases), t)[0][BOTTOM:] for t in (still, moving)]
@@ -94,7 +94,7 @@ def test_cards_show_a_resets_hud_however_an_episode_starts(atlases):
 
 
 def test_the_return_is_the_sum_of_the_rewards(atlases):
-    """Two episodes with the same return so far show the same patch there, others do not."""
+    """Two episodes show the same patch if their returns so far are equal."""
     trajectories = simulated("MountainCarContinuous-v0", reaches=range(2))
     cache = rendered(trajectories, atlases, "MountainCarContinuous-v0")
     shown = laid_over(cache, trajectories, "", cards=0, env="MountainCarContinuous-v0")
@@ -106,7 +106,7 @@ def test_the_return_is_the_sum_of_the_rewards(atlases):
 
 
 def drawn_like(trajectories, path, size) -> tuple[FrameCache, np.ndarray]:
-    """Return pictures of noise as Gymnasium's of an environment, and an array of them."""
+    """Return noise as frames of an environment, and as an array."""
     rng = np.random.default_rng(0)
     frames = rng.integers(0, 256, (trajectories.offsets[-1], *size, 3), np.uint8)
     bounds = itertools.pairwise(trajectories.offsets.tolist())

@@ -1,4 +1,4 @@
-"""A frame is pixel for pixel what `env.render()` draws."""
+"""A frame equals `env.render()` pixel for pixel."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ ENVS = pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 @pytest.mark.slow  # the gate draws 2,000 random states
 @ENVS
 def test_every_picture_of_the_atlas_equals_env_render(env, atlases):
-    """Gymnasium draws each picture from a state that has it, float64 or float32."""
+    """Gymnasium renders each frame from a state, float64 or float32."""
     atlas, states = atlases[env], {}
     for dtype in (np.float64, np.float32) if env == CONTINUOUS else (np.float64,):
         positions = distinct_positions(dtype)
@@ -37,7 +37,7 @@ def test_every_picture_of_the_atlas_equals_env_render(env, atlases):
 
 @ENVS
 def test_whole_episodes_equal_env_render(env, atlases):
-    """Gymnasium plays by itself here: its own reset, its own steps, its own frames."""
+    """Here plain Gymnasium resets, steps and renders."""
     policy = {"name": "pump", "epsilon": 0.2} | ({"force": 0.8} if env == CONTINUOUS else {})
     shard = simulated(env, range(5), policy)
     cache = rendered(shard, atlases, env)

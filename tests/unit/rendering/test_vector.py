@@ -1,4 +1,4 @@
-"""The vector style shows what Gymnasium shows, where Gymnasium shows it, at any size."""
+"""The vector style shows the same scene as Gymnasium, in the same places, at any size."""
 
 import gymnasium
 import numpy as np
@@ -16,10 +16,10 @@ from goalreel.rendering.vector_style import PALETTES
 SIZES = [(600, 400), (160, 120), (960, 540), (400, 600), (3840, 2160)]
 LIGHT = PALETTES["light"]
 GREY = (128, 128, 128)
-HALF = 0.5  # a pixel: what Gymnasium's truncation to whole pixels leaves open
-NOISE = 0.05  # of reading a place from 8-bit pixels
+HALF = 0.5  # a pixel, as Gymnasium truncates to whole pixels
+NOISE = 0.05  # the error of a place from 8-bit pixels
 SHAPE = (400, 600)
-ROWS, COLUMNS = np.mgrid[: SHAPE[0], : SHAPE[1]] + 0.5  # pixel i reaches from i to i + 1
+ROWS, COLUMNS = np.mgrid[: SHAPE[0], : SHAPE[1]] + 0.5  # pixel i spans i to i + 1
 
 
 def options(size=(600, 400), palette="light"):
@@ -31,7 +31,7 @@ def vector(env=DISCRETE, size=(600, 400), palette="light"):
 
 
 def pictures(style, positions):
-    """Return the empty track and yield the picture of each position."""
+    """Return the empty track, and yield the frame of each position."""
     track, boxes = style.draw(style.keys(positions))
     for top, left, pixels in boxes:
         frame = track.copy()
@@ -40,23 +40,23 @@ def pictures(style, positions):
 
 
 def drawn_by_gymnasium(env, positions):
-    """Yield Gymnasium's picture of each position, and first one without a car."""
+    """Yield a frame without a car, and then Gymnasium's frame of each position."""
     return drawn(env, (np.array([position, 0.0]) for position in [5.0, *positions]))
 
 
 def centre(weights, box=()):
-    """Return the centre (x, y) of weights in a box of a picture, (h, w)."""
+    """Return the center (x, y) of weights in a box of a frame, (h, w)."""
     places = weights * COLUMNS[box], weights * ROWS[box]
     return np.array([place.sum() for place in places]) / weights.sum()
 
 
 def shares(frame, full, none):
-    """Return which share of each pixel a colour covers, by its red over that of the ground."""
+    """Return the share of each pixel that a color covers, from its red and the background's."""
     return np.clip((frame[..., 0].astype(float) - none) / (full - none), 0, 1)
 
 
 def drawn_positions(low, high, count):
-    """Return positions in the middles of their keys' quarters: the ones that are drawn."""
+    """Return the drawn positions, which are in the middles of their keys' quarters."""
     positions = np.random.default_rng(3).uniform(low, high, count)
     return MIN_POSITION + (vector().keys(positions)[:, 0] + 0.5) / 4 / SCALE
 
@@ -72,7 +72,7 @@ def test_drawn_car_is_within_an_eighth_of_a_pixel():
 
 
 def car_axes(position):
-    """Return a box around the car and, for its pixels, the places along the car and up from it."""
+    """Return a box around the car, and the coordinates of its pixels relative to the car."""
     foot = (position - MIN_POSITION) * SCALE
     axle = 400 - ((np.sin(3 * position) * 0.45 + 0.55) * SCALE + 10)
     box = slice(int(axle) - 40, int(axle) + 40), slice(max(int(foot) - 40, 0), int(foot) + 40)
@@ -83,7 +83,9 @@ def car_axes(position):
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 def test_car_and_wheels_match_gymnasium_within_half_a_pixel(env):
-    positions = drawn_positions(-1.13, 0.35, 200)  # the whole car in the picture, off the flag
+    positions = drawn_positions(
+        -1.13, 0.35, 200
+    )  # the whole car is in the frame, away from the flag
     theirs = drawn_by_gymnasium(env, positions)
     bare = next(theirs)
     hill = (bare != 255).any(axis=2)
@@ -100,7 +102,7 @@ def test_car_and_wheels_match_gymnasium_within_half_a_pixel(env):
             distance = np.hypot(along - axle, up)
             hub = shares(mine, LIGHT.hub[0], LIGHT.tyre[0]) * (distance < 5.5)
             wheels.append(centre(hub, box) - centre(grey * (distance < 10), box))
-        # Where the car's border runs tells where it is: inside, both count as full.
+        # The border of the car gives its place. Pixels inside count as full.
         inside = (np.abs(along) < 18) & (np.abs(up - 10) < 8)
         inside |= np.minimum(np.hypot(along - 10, up), np.hypot(along + 10, up)) < 6
         around = (np.abs(along) < 24) & (np.abs(up - 6) < 19) & ~hill[box]
@@ -109,7 +111,7 @@ def test_car_and_wheels_match_gymnasium_within_half_a_pixel(env):
         their = np.where(inside | grey, 1, shares(their, 0, 255))
         cars.append(centre(mine * around, box) - centre(their * around, box))
     assert np.abs(wheels).max() <= HALF + NOISE and np.abs(cars).max() <= HALF + NOISE
-    # And they are not all off to the same side.
+    # The errors are not all in the same direction.
     assert np.abs(np.mean(wheels, axis=0)).max() < 0.1 > np.abs(np.mean(cars, axis=0)).max()
 
 
@@ -127,7 +129,7 @@ def test_hill_and_flag_match_gymnasium_within_half_a_pixel(env):
     pole = (np.abs(COLUMNS - flag - 0.5) < 4) & (ROWS > 40) & (ROWS < 60)
     poles = [centre(line * pole) for line in lines]
     assert np.abs(poles[0] - poles[1]).max() <= HALF
-    cloth = (ROWS < 40) & (flag + 3 < COLUMNS)  # no blue is in either, and the pole is left out
+    cloth = (ROWS < 40) & (flag + 3 < COLUMNS)  # neither has blue, and the pole is excluded
     cloths = [centre((250.0 - np.minimum(f[..., 2], 250)) * cloth) for f in (mine, their)]
     assert np.abs(cloths[0] - cloths[1]).max() <= HALF
 
@@ -151,14 +153,14 @@ def test_frames_keep_text_rows_free_except_for_the_flag(size, palette):
         drawn = (track[rows] != np.array(PALETTES[palette].paper)).any(axis=(0, 2))
         assert not drawn[: int(size[0] / 2 + (560 - 300) * scale)].any()
     assert not (track[size[1] - below :] != np.array(PALETTES[palette].paper)).any()
-    # One row closer to the middle there is the car: the rows are all that there are, to 3 pixels.
+    # The car is one row closer to the middle, so the free rows are complete to 3 pixels.
     assert changed[: above + 3].any() or size[0] > 600
 
 
 def test_scene_is_centered_and_reaches_the_borders():
     wide, scene = vector(size=(1200, 400)), vector()
     ((whole, _),), ((middle, _),) = (pictures(s, np.array([-0.3])) for s in (wide, scene))
-    # Antialiasing at the scene's own borders knows of its neighbours.
+    # Antialiasing at the borders of the scene depends on neighbors.
     assert np.array_equal(whole[:, 302:898], middle[:, 2:598])
     line = shares(whole, LIGHT.line[0], 190) > 0.9
     assert line.any(axis=0).all()

@@ -1,4 +1,4 @@
-"""The plots say what the tables say, and the same run gives the same bytes."""
+"""The plots agree with the tables, and the same run gives the same bytes."""
 
 import json
 import os
@@ -19,12 +19,12 @@ from goalreel.report.reach_rate import reach_rate, read_table, wilson
 from goalreel.report.trajectory_plots import Sample, read_sample
 from goalreel.simulation.trajectories import write_trajectories
 
-# Of reaches in MountainCar-v0; returns are minus the steps, and so have no histogram.
+# Plots of reaches in MountainCar-v0. Returns are minus the steps, and have no histogram.
 NAMES = ["steps", "return_by_episode", "initial_position", "states", "actions", "reach_rate"]
 
 
 def draw(results, folder, **environment) -> list:
-    """Draw the plots of a run as its rule does and return their paths, in the page's order."""
+    """Draw the plots of a run as its rule does, and return their paths in the page's order."""
     config = {"env": DISCRETE, "unit": "reach", "policy": PUMP}
     spec = json.dumps({"stage": "plots", "config": config, "shard": {"shards": 2}})
     subprocess.run(
@@ -80,7 +80,7 @@ def test_plots_of_a_long_run_show_some_episodes_and_say_so(tmp_path, monkeypatch
     trajectories = simulated(reaches=range(60), policy=PUMP | {"epsilon": 0.6})
     rows = map(trajectories.attempts.row, range(len(trajectories.attempts.steps)))
     table = pd.DataFrame(rows)
-    # An environment's own judgement of reaching wins.
+    # The environment decides what counts as reaching.
     table["terminated"], table["truncated"] = table["truncated"], table["terminated"]
     table.to_csv(tmp_path / "t.csv", index=False)
     write_trajectories(tmp_path / "00000.npz", trajectories)
@@ -115,12 +115,12 @@ def test_plot_sample_is_small_and_covers_all_shards(tmp_path, monkeypatch):
     monkeypatch.setattr(trajectory_plots, "_MAX_EPISODES", 6)
     assert len(read_sample(paths, "reach").states) == 6
     monkeypatch.setattr(trajectory_plots, "_MAX_SHARDS", 2)
-    (tmp_path / "00001.npz").unlink()  # the first and the last one give half each
+    (tmp_path / "00001.npz").unlink()  # the first and the last one count half
     assert len(read_sample(paths, "reach").states) == 6
 
 
 def run_of(returns, steps, states=()) -> plots.PlottedRun:
-    """Return a run of episodes, as plots take it."""
+    """Return a run of episodes in the format of plots."""
     rows = pd.DataFrame({"return": np.array(returns, float), "steps": steps})
     rows = rows.assign(terminated=False, truncated=True)
     sample = Sample(list(states), np.array(returns[: len(states)]), np.array([[0], [1]]))
@@ -130,9 +130,9 @@ def run_of(returns, steps, states=()) -> plots.PlottedRun:
 WALKS = [np.cumsum(np.ones((5, 4)) * k, axis=0) for k in (1, 2)]
 BY_RETURN = ["returns", "steps", "return_by_episode", "actions"]
 APPLY = [
-    # Every step's reward is 1: the returns are the steps.
+    # The reward of a step is 1, so returns equal steps.
     (run_of([5, 9], [5, 9], WALKS), ["steps", "return_by_episode", "states", "actions"]),
-    # Every episode lasts as long.
+    # All episodes have the same length.
     (run_of([-3.5, -9], [200, 200]), ["returns", "return_by_episode", "actions"]),
     (run_of([1, 1], [7, 9]), ["steps", "actions"]),
     (run_of([0, 0], [100, 100]), ["actions"]),

@@ -1,4 +1,4 @@
-"""The report opens from disk and leads from every row to its picture, in a real browser."""
+"""In a real browser, the report opens from disk and leads from every row to its frame."""
 
 import io
 import itertools
@@ -40,7 +40,7 @@ CARDS = 15  # frames of a title card
 
 
 def written(folder: Path, results: Path, plots: Path, files=(), **config) -> Path:
-    """Write a report into a folder as the rule does, with other files and options; return it."""
+    """Write a report as the rule does, with other files and options, and return its folder."""
     config = {"env": DISCRETE, "film.fps": 30, "unit": "reach", "policy": PUMP} | config
     spec = {"stage": "report", "config": config, "shard": {"shards": 2, "reaches": 8}}
     paths = {
@@ -68,18 +68,18 @@ def table(filmed) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def report(filmed, plots, tmp_path_factory) -> Path:
-    """Return a report with views, moved to a folder of a harsh name, away from all else."""
+    """Return a report with views that was moved to a folder with a harsh name."""
     results, made = filmed.folder / "results", tmp_path_factory.mktemp("report")
-    film, names = results / "film.mp4", ("swarm", "grid")  # any video will do
+    film, names = results / "film.mp4", ("swarm", "grid")  # any video
     views = {name: shutil.copyfile(film, made / f"{name}.mp4") for name in names}
     folder = written(made / "report", results, plots, views)
     return folder.rename(tmp_path_factory.mktemp("moved") / HARSH.replace("/", ""))
 
 
 def altered(report: Path, folder: Path, name: str, content: bytes) -> str:
-    """Copy a report, write one file anew, and return the address of its page."""
+    """Copy a report, rewrite one file, and return the address of its page."""
     shutil.copytree(report, folder, copy_function=os.link)
-    (folder / name).unlink()  # the original is another name of the same file
+    (folder / name).unlink()  # the original is a hard link of the same file
     (folder / name).write_bytes(content)
     return (folder / "index.html").as_uri()
 
@@ -93,7 +93,7 @@ def driver(tmp_path_factory):
 
 @pytest.fixture
 def page(driver, report):
-    """Return the browser with the report freshly opened; the page may not complain of anything."""
+    """Return the browser with a newly opened report, and check that its console is empty."""
     screen(driver, 1280, 900)
     driver.get("about:blank")
     requests(driver)
@@ -113,7 +113,7 @@ def listed(driver) -> list[int]:
 
 
 def assert_shows(driver, filmed, row: int, step: int) -> None:
-    """Hold the film's picture against the frame caches: this episode and step, no neighbour."""
+    """Compare the frame of the film with the frame caches: this episode and step, not the next."""
     shard, number = divmod(row, 4)
     cache = goalreel.open_cache(filmed.folder / "results" / "frames" / f"{shard:05d}.npz")
     frames = cache.episode(number)
@@ -121,7 +121,7 @@ def assert_shows(driver, filmed, row: int, step: int) -> None:
     seen = picture(driver, "film").astype(np.int16)[35:]  # below the captions
     pictures = {n: cache[frames[n]][35:] for n in around}
     near = {n: np.abs(pictures[n] - seen).mean() for n in around}
-    # A car that hardly moves may have the same picture beside it.
+    # The next frame of a slow car may be the same.
     others = [near[n] for n in around if (pictures[n] != pictures[step]).any()]
     assert near[step] < 1 and near[step] < min(others), near
 
@@ -157,7 +157,7 @@ def test_the_film_plays_and_the_list_follows(page, filmed, table):
     assert one(page, "[aria-selected=true]").get_attribute("id") == "episode-3"
     page.switch_to.active_element.send_keys(Keys.SPACE)
     wait(page, f"{film}.paused")
-    # Any other step's picture stands at its time too.
+    # The frames of other steps are at their times.
     seeking(page, lambda: page.execute_script(f"{film}.currentTime = {starts[6] + 70.5 / 30}"))
     assert_shows(page, filmed, 6, 70)
 
@@ -295,7 +295,7 @@ def test_all_text_can_be_read_and_nothing_reaches_beyond_a_phone(page):
         assert wide[0] <= wide[1] == size[0]
         rows = one(page, "#episodes")
         assert int(rows.get_property("scrollWidth")) <= int(rows.get_property("clientWidth"))
-    # Chromium's own accessibility tree names whatever can be operated or played.
+    # Chromium's accessibility tree names all controls and players.
     page.execute_cdp_cmd("Accessibility.enable", {})
     nodes = page.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     operated = {"listbox", "option", "spinbutton", "searchbox", "table", "link", "region"}
@@ -341,7 +341,7 @@ def test_a_film_that_the_browser_cannot_play_is_said_to_be_so(driver, report, tm
 def test_report_is_reproducible_and_links_the_film(filmed, plots, tmp_path):
     results, kept = filmed.folder / "results", tmp_path / "two"
     killed = tmp_path / f".two.goalreel-{socket.gethostname()}-99999999-killed"
-    killed.mkdir()  # left by a run that was killed
+    killed.mkdir()  # left by a killed run
     for name in ("one", "two", "two"):
         written(tmp_path / name, results, plots)
     files = {path.name: path.read_bytes() for path in kept.iterdir()}

@@ -1,4 +1,4 @@
-"""Verify finds any bad byte, and removes what is damaged and nothing else."""
+"""`verify` finds any changed byte, and removes only damaged files."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ def done(filmed, tmp_path) -> Project:
 
 
 def flip(path, place: int) -> None:
-    """Change one bit of a file, and not its time stamp: bit rot leaves none."""
+    """Change one bit of a file but not its time stamp, like bit rot."""
     status = path.stat()
     content = bytearray(path.read_bytes())
     content[place] ^= 1 << place % 8
@@ -79,7 +79,7 @@ def test_the_targets_that_verify_prints_make_everything_again(done):
     )
     assert hashes(results) == before
     assert done.jobs(config=SMALL) == {}
-    for _ in range(2):  # it runs whenever it is asked for
+    for _ in range(2):  # it always runs
         said = done.run("-j", "2", "verify", config=SMALL)
         assert re.search(r"concat +1 file .* ok, every frame decoded", said), said
     assert (results / "verify.csv").read_text().startswith("stage,files,frames,bytes,verdict\n")
@@ -88,7 +88,7 @@ def test_the_targets_that_verify_prints_make_everything_again(done):
 def test_checksums_fit_sha256sum_and_name_nothing_outside(tmp_path):
     folder = tmp_path / "clips"
     (folder / "deep").mkdir(parents=True)
-    odd = "odd \udcff é"  # a byte that is no UTF-8
+    odd = "odd \udcff é"  # a byte that is not UTF-8
     (folder / odd).write_text("a")
     (folder / "deep" / "c").write_text("c")
     write_folder_sums(folder)
@@ -109,14 +109,14 @@ def test_checksums_fit_sha256sum_and_name_nothing_outside(tmp_path):
 
 
 def mine(folder):
-    """Put a file of the user's own into a folder; return it."""
+    """Put a file of the user into a folder, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "mine.txt").write_text("mine")
     return folder / "mine.txt"
 
 
 def test_verify_removes_nothing_of_the_users(done):
-    """A folder of his own by a view's name, and a file of his among a view's that is damaged."""
+    """The user has a folder with a view's name, and a file in a damaged view."""
     done.run("clips", config=SMALL | {"clips": "{episode_trigger: [0]}"})
     results = done.folder / "results"
     kept = [mine(results / name) for name in ("clips", "stills", "report")]
@@ -136,7 +136,7 @@ def test_verify_removes_nothing_of_the_users(done):
 
 
 def test_what_cannot_be_read_is_not_removed(done, monkeypatch):
-    """A decoder that was killed, a disk that fails: the files may be sound."""
+    """After a killed decoder or a disk error, the files may be intact."""
     results = done.folder / "results"
     before = hashes(results)
 

@@ -1,4 +1,4 @@
-"""Verify plays again what Gymnasium has played, and names the first step that is another."""
+"""`verify` replays Gymnasium's episodes, and names the first step that differs."""
 
 import re
 from dataclasses import replace
@@ -16,7 +16,7 @@ from goalreel.verification.replay import difference
 
 
 def with_another_pixel(path, frame: int) -> None:
-    """Write a frame cache again, whole but for a channel of one pixel."""
+    """Rewrite a frame cache with one channel of one pixel changed."""
     cache = open_cache(path)
     pictures = [cache[n] for n in range(len(cache))]
     pictures[frame][-1, -1, 2] ^= 1
@@ -30,7 +30,7 @@ def with_another_pixel(path, frame: int) -> None:
 
 @pytest.fixture
 def filmed(tmp_path):
-    """Return a function that films an environment: its trajectories, their file, the frames'."""
+    """Return a function that films an environment and returns trajectories and paths of both files."""
 
     def run(**config):
         paths = tmp_path / "t.npz", tmp_path / "f.npz"

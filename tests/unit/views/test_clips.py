@@ -1,4 +1,4 @@
-"""Clips are the videos that Gymnasium's save_video would make of the run's episodes."""
+"""Clips equal the videos that Gymnasium's save_video would make of the run's episodes."""
 
 import hashlib
 import json
@@ -37,7 +37,7 @@ OPTIONS |= {"video_length": None, "name_prefix": "rl-video"}
 
 @pytest.fixture(scope="module")
 def attempts(tmp_path_factory, atlases) -> RunAttempts:
-    """Return two shards of a policy that often fails; only the reaches are filmed."""
+    """Return two shards of a policy that often fails, with only the reaches filmed."""
     folder = tmp_path_factory.mktemp("run")
     paths = [[folder / kind / f"{i:05d}.npz" for i in range(2)] for kind in ("t", "f")]
     for i, (trajectories_path, frames_path) in enumerate(zip(*paths, strict=True)):
@@ -51,7 +51,7 @@ def attempts(tmp_path_factory, atlases) -> RunAttempts:
 
 @pytest.fixture
 def gymnasiums(monkeypatch):
-    """Return Gymnasium's save_video; moviepy's place is taken by a record of what it is given."""
+    """Return Gymnasium's save_video with a stand-in for moviepy that records its frames."""
     written = {}
 
     class Clip:
@@ -74,13 +74,13 @@ def gymnasiums(monkeypatch):
 
 @pytest.fixture(scope="module")
 def played(attempts) -> list[list[str]]:
-    """Return all attempts as Gymnasium steps and renders them: a checksum for each frame."""
+    """Return a checksum of each frame of all attempts in Gymnasium."""
     again = simulate_attempts(attempts.rows, ENVIRONMENTS[DISCRETE], make_policy(SHAKY), NO_SPEC)
     return checksums_of(DISCRETE, attempts.rows, again)
 
 
 def checksums_of(env: str, rows, again) -> list[list[str]]:
-    """Return checksums of Gymnasium's pictures of attempts, in yuv420p as the encoder takes them."""
+    """Return checksums of Gymnasium's frames of attempts, in the encoder's yuv420p."""
     return [
         [checksum(planar(f)) for f in gymnasium_frames.played(env, seed, again.episode(i)[1])]
         for i, seed in enumerate(rows.seed.tolist())
@@ -124,7 +124,7 @@ def test_clips_are_those_of_gymnasiums_save_video(
     write_clips(folder, chosen, attempts, SPEC, 2)
     assert {path.name for path in folder.glob("*.mp4")} == set(written)
     for name, frames in written.items():
-        # Lossless: what comes out is what Gymnasium draws, in yuv420p.
+        # Lossless: the frames equal Gymnasium's in yuv420p.
         assert [checksum(frame) for frame in decoded(folder / name)] == frames, name
 
 

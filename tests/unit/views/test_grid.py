@@ -1,4 +1,4 @@
-"""The grid shows every episode once, in film order, exactly as its frames are."""
+"""The grid shows every episode once, in film order, with its exact frames."""
 
 import itertools
 from dataclasses import replace
@@ -36,9 +36,9 @@ CARTPOLE = "CartPole-v1"
 
 
 def run_of(folder, atlases, shards, env=DISCRETE, policy=None):
-    """Write the trajectories and frame caches of shards, ranges of reaches; return their files.
+    """Write the trajectories and frame caches of shards of reaches, and return their files.
 
-    Of other environments than Mountain Car 20 steps are played, at random, and Gymnasium draws.
+    In environments except Mountain Car, Gymnasium plays and renders 20 random steps.
     """
     policy = policy or {"name": "pump", "epsilon": 0.0}
     frames, trajectories = [], []
@@ -80,13 +80,13 @@ def spec_of(encoder=QP, env=DISCRETE, unit="reach", **grid):
     [
         *((env, 2, 1, (600, 400), 1) for env in (DISCRETE, CARTPOLE)),
         *((env, 3, 4, (478, 318), 1) for env in (DISCRETE, CONTINUOUS, CARTPOLE)),
-        ("FrozenLake-v1", None, None, (512, 512), 2),  # small ones are enlarged whole
+        ("FrozenLake-v1", None, None, (512, 512), 2),  # small ones are enlarged by whole factors
     ],
 )
 def test_a_cell_is_what_env_render_draws_and_stays_at_the_end(
     tmp_path, atlases, env, rows, columns, cell, times
 ):
-    """At full size, or as Pillow scales it; each episode is in a shard of its own."""
+    """Frames have full size, or are scaled by Pillow. Each episode has a shard of its own."""
     filmed = read_filmed(*run_of(tmp_path, atlases, [range(1), range(1, 2)], env), env, "reach")
     film_grid(filmed, tmp_path / "g.mp4", spec_of(LOSSLESS, env, rows=rows, columns=columns))
     first = [*played_of(tmp_path, 0, env)][0]
@@ -107,13 +107,13 @@ def test_a_cell_is_what_env_render_draws_and_stays_at_the_end(
 
 
 def played_of(folder, number: int, env: str):
-    """Return the pictures of the only episode of a shard, as Gymnasium draws them."""
+    """Return Gymnasium's frames of the only episode of a shard."""
     shard = read_trajectories(folder / "trajectories" / f"{number:05d}.npz")
     return played(env, int(shard.episodes.seed[0]), shard.episode(0)[1])
 
 
 def test_grid_films_pages_in_order_with_a_keyframe_each(files, filmed, tmp_path):
-    """The pages are built again here, from whole frames."""
+    """The test builds the pages from whole frames."""
     spec = spec_of(LOSSLESS)
     arguments = ["--trajectories", str(files[0][0]), "--frames", str(files[1][0])]
     program.main(["--spec", spec.text, *arguments, "--output", str(tmp_path / "g.mp4")])
@@ -139,7 +139,7 @@ def random_cache(seed: int, width: int, height: int) -> FrameCache:
     """Return frames of noise in boxes over a background of noise."""
     rng = np.random.default_rng(seed)
     background = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
-    boxes = [(0, 0, background[:2, :2])]  # which changes nothing
+    boxes = [(0, 0, background[:2, :2])]  # changes nothing
     for _ in range(4):
         tall, wide = rng.integers(1, height // 2 + 1), rng.integers(1, width // 2 + 1)
         top, left = rng.integers(0, height - tall + 1), rng.integers(0, width - wide + 1)
@@ -151,7 +151,7 @@ def random_cache(seed: int, width: int, height: int) -> FrameCache:
 
 
 def as_drawn(cache: FrameCache) -> FrameCache:
-    """Return the frames of a cache as those of drawn pictures."""
+    """Return a cache's frames as rendered frames."""
     groups = list(groups_of(iter(cache)))
     starts = np.cumsum([0, *(group.count for group in groups)])
     size, index = cache.background.shape[:2], np.arange(len(cache))
@@ -160,7 +160,7 @@ def as_drawn(cache: FrameCache) -> FrameCache:
 
 
 def scaled(frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Return what Pillow makes of a whole frame, first along its rows, then along its columns."""
+    """Return a whole frame scaled by Pillow, first along its rows, then along its columns."""
     narrow = Image.fromarray(frame).resize((size[0], frame.shape[0]), Image.Resampling.LANCZOS)
     return np.asarray(narrow.resize(size, Image.Resampling.LANCZOS))
 

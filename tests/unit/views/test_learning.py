@@ -1,4 +1,4 @@
-"""The film of learning shows each checkpoint's own attempts, as Gymnasium draws them, and says which."""
+"""The learning film shows and labels the attempts of each checkpoint, as Gymnasium renders them."""
 
 import itertools
 import json
@@ -31,7 +31,7 @@ CONFIG = {"env": DISCRETE, "seed": SEED, "success": "terminated", "unit": "reach
 CONFIG |= {"learner": {"name": "dqn"}, "train.attempts": ATTEMPTS, "film.fps": 30}
 CONFIG |= {"overlay.title_card": 0.1, "overlay.hud": False, "view_encoder": LOSSLESS}
 CONFIG |= {"render": GYMNASIUM | {"scale": 1}}
-LABEL_HEIGHT = 35  # pixel rows that no car reaches
+LABEL_HEIGHT = 35  # pixel rows without the car
 TRAINED = parse_spec(canonical({"config": {"env": DISCRETE}}))
 
 
@@ -59,7 +59,7 @@ def rows_of(film):
 
 
 def played(step, seed):
-    """Yield Gymnasium's pictures of an attempt, and lastly whether it reached the goal."""
+    """Yield Gymnasium's frames of an attempt, and then whether it reached the goal."""
     env = gymnasium.make(DISCRETE, render_mode="rgb_array")
     observation, over = env.reset(seed=seed)[0], False
     yield env.render()
@@ -130,7 +130,7 @@ def test_the_file_holds_these_frames_with_keyframes_and_chapters(film, tmp_path)
         stream = container.streams.video[0]
         packets = [packet for packet in container.demux(stream) if packet.size]
         chapters = container.chapters()
-        times = [packet.pts * stream.time_base for packet in packets]  # gone with the container
+        times = [packet.pts * stream.time_base for packet in packets]  # deleted with the container
         rate = stream.average_rate
     assert set(starts) <= {i for i, packet in enumerate(packets) if packet.is_keyframe}
     assert {b - a for a, b in itertools.pairwise(times)} == {1 / rate}
@@ -155,7 +155,7 @@ def lean(observations, environment):
 
 
 def learner_of(env, folder):
-    """Return what is filmed: functions in CartPole, networks of random weights in Freeway."""
+    """Return the policies: functions in CartPole, networks with random weights in Freeway."""
     if env == "CartPole-v1":
         rules = {0: lambda obs, env: np.zeros(len(obs), np.int64), 2000: lean}
         at = {step: RulePolicy(rule, 0.0) for step, rule in rules.items()}
@@ -168,7 +168,7 @@ def learner_of(env, folder):
 
 @pytest.mark.parametrize(("env", "scale"), [("CartPole-v1", 1), ("ALE/Freeway-v5", 3)])
 def test_learning_film_of_gymnasium_env_has_frames_and_caption(env, scale, tmp_path):
-    """In the run's own way: its arguments, its time limit, its title cards."""
+    """The film uses the run's arguments, time limit and title cards."""
     policy, learner = learner_of(env, tmp_path)
     config = EPISODES | {"env": env, "env_kwargs": KWARGS[env], "learner": policy}
     environment = make_environment(config)

@@ -1,4 +1,4 @@
-"""The phase plane shows each state from its step on, at its place."""
+"""The phase plane shows each state at its place, from its step on."""
 
 from collections import deque
 from dataclasses import replace
@@ -20,9 +20,9 @@ from goalreel.views.phase import colors, phase_frames, read_trails
 
 
 def pixel(state) -> np.ndarray:
-    """Return where a state stands on a phase picture of 600x400: x, y.
+    """Return the x, y of a state in a phase frame of 600x400.
 
-    The plot's box is 72 to 582 across and 54 to 342 down; 4% of each range is free at both ends.
+    The plot's box is 72 to 582 across and 54 to 342 down, with 4% of each range free at both ends.
     """
     x = 72 + 510 * (state[..., 0] + 1.2 + 0.04 * 1.8) / (1.08 * 1.8)
     y = 342 - 288 * (state[..., 1] + 0.07 + 0.04 * 0.14) / (1.08 * 0.14)
@@ -30,7 +30,7 @@ def pixel(state) -> np.ndarray:
 
 
 def words(trails) -> set[str]:
-    """Return the texts that are drawn, in all frames."""
+    """Return the texts of all frames."""
     found, draw = set(), Text.draw
 
     def note(text, renderer):
@@ -43,7 +43,7 @@ def words(trails) -> set[str]:
 
 
 def inked(trails) -> np.ndarray:
-    """Return where the plots differ from an empty one: (frames, 288, 510) bool."""
+    """Return the pixels that differ from an empty plot, (frames, 288, 510) bool."""
     nowhere = replace(trails, states=np.full_like(trails.states, 99))
     empty, *_ = phase_frames(nowhere)
     plots = (frame[54:342, 72:582].astype(int) for frame in phase_frames(trails))
@@ -51,7 +51,7 @@ def inked(trails) -> np.ndarray:
 
 
 def around(points: np.ndarray, radius: float) -> np.ndarray:
-    """Return which of the plot's pixels lie near any of `points`, (n, 2)."""
+    """Return the plot's pixels near any of `points`, (n, 2)."""
     y, x = np.mgrid[54:342, 72:582] + 0.5
     return (np.hypot(x - points[:, :1, None], y - points[:, 1:, None]) < radius).any(axis=0)
 

@@ -1,4 +1,4 @@
-"""Poster, contact sheet and preview show the frames that they should, and nothing else."""
+"""Poster, contact sheet and preview show exactly the right frames."""
 
 import io
 import itertools
@@ -37,7 +37,7 @@ def filmed(files):
 
 
 def played(files, reach: int, env=DISCRETE) -> list[np.ndarray]:
-    """Return a reach's frames as Gymnasium gives them."""
+    """Return Gymnasium's frames of a reach."""
     shards = map(read_trajectories, files[0])
     (shard,) = (shard for shard in shards if reach in shard.episodes.reach)
     index = shard.episodes.reach.tolist().index(reach)
@@ -77,7 +77,7 @@ def test_failed_episodes_are_not_counted_unless_all_failed(filmed):
 def test_contact_sheet_shows_first_middle_and_last_frames(files, filmed):
     chosen = [6, 3, 4]
     sheet = draw_sheet(filmed, chosen)
-    line = (sheet == (201, 206, 214)).all(axis=2)  # which encloses thumbnails
+    line = (sheet == (201, 206, 214)).all(axis=2)  # frame around thumbnails
     tops = np.flatnonzero(line.sum(axis=1) > line.shape[1] / 2).reshape(-1, 2)
     lefts = np.flatnonzero(line.sum(axis=0) > line.shape[0] / 2).reshape(-1, 2)
     for (top, bottom), reach in zip(tops, chosen, strict=True):
@@ -94,7 +94,7 @@ def test_poster_shows_last_frame_over_fainter_ones(files, filmed):
     picture = stroboscope(cache, episode.frames)
     car = (frames[-1] != cache.background).any(axis=2)
     assert np.array_equal(picture[car], frames[-1][car])
-    # The path was empty before, and now has cars upon it, none as dark as the last.
+    # The path now has cars on it, none as dark as the last.
     white = (cache.background == 255).all(axis=2)
     added = (picture != cache.background).any(axis=2) & white & ~car
     assert added.sum() > 5 * car.sum()
@@ -102,7 +102,7 @@ def test_poster_shows_last_frame_over_fainter_ones(files, filmed):
 
 
 def test_ghosts_stand_apart_and_grow_stronger():
-    """A black square walks to the right over grey, a step of its own width at a time."""
+    """A black square walks to the right over gray, by its own width per step."""
     frames = []
     for step in range(10):
         frame = np.full((40, 200, 3), 200, np.uint8)
@@ -123,7 +123,7 @@ def test_where_everything_moves_the_poster_is_the_last_frame():
 
 
 def shown_by(data: bytes) -> tuple[list[np.ndarray], int]:
-    """Return an animation's frames, of which twins follow each other as one, and its length."""
+    """Return an animation's frames, with equal neighbors joined, and its length."""
     with Image.open(io.BytesIO(data)) as animation:
         frames = [
             (np.asarray(f.convert("RGB")), f.info["duration"])
@@ -141,7 +141,7 @@ def test_preview_equals_median_reach_and_keeps_its_time(files, filmed, fps):
     shown, duration = shown_by(data)
     assert len(data) < 500_000
     assert np.array_equal(shown[0], frames[0]) and np.array_equal(shown[-1], frames[-1])
-    # The last frame rests for a second.
+    # The last frame stays for a second.
     assert abs(duration - 1000 - (len(frames) - 1) * 1000 / fps) <= 1
     wanted = min(len(frames), len(frames) * 50 // fps)
     assert f"{wanted} of {len(frames)} frames" in said
@@ -173,7 +173,7 @@ def test_small_pictures_are_enlarged_pixel_by_pixel():
 
 @pytest.mark.parametrize(("frames", "height", "width"), [(12, 300, 400), (1, 700, 1000)])
 def test_a_preview_of_noise_is_small_enough_too(frames, height, width):
-    """Nothing is harder to compress."""
+    """Noise is the hardest content to compress."""
     noise = np.random.default_rng(1).integers(0, 256, (frames, height, width, 3), dtype=np.uint8)
     data, said = preview(cache_of(list(noise)), range(frames), 30, "")
     assert len(data) < MAX_BYTES <= 500_000 and "with loss" in said

@@ -1,4 +1,4 @@
-"""The views show what the trajectories say: the swarm on the track, the phase plane as it grows."""
+"""The swarm and the phase plane show the states of the trajectories."""
 
 import itertools
 from dataclasses import replace
@@ -21,7 +21,7 @@ from goalreel.views.swarm import count_cars, opacity
 from goalreel.views.view_files import write_video
 
 ENVS = [DISCRETE, CONTINUOUS]
-STRIP = 34  # rows at the top that are the counter's
+STRIP = 34  # rows of the counter at the top
 NOISY = {"name": "pump", "epsilon": 0.5}
 
 
@@ -40,21 +40,21 @@ def written(folder, *shards):
 
 
 def states_at(trajectories: Trajectories, step: int):
-    """Yield each episode's state at a step, its last one when over."""
+    """Yield each episode's state at a step, or its last one."""
     for index in range(len(trajectories)):
         states, _, _ = trajectories.episode(index)
         yield states[min(step, len(states) - 1)]
 
 
 def gymnasium_pictures(env: str, trajectories: Trajectories, step: int) -> list[np.ndarray]:
-    """Return what Gymnasium draws of each episode at a step."""
-    # As Gymnasium has all states but the reset's.
+    """Return Gymnasium's frame of each episode at a step."""
+    # The type of Gymnasium's states except the reset's.
     precision = np.float32 if env == CONTINUOUS and step > 0 else float
     return [*drawn(env, (state.astype(precision) for state in states_at(trajectories, step)))]
 
 
 def says(frame: np.ndarray, words: str, size: int, ink, paper=(255, 255, 255)) -> bool:
-    """Tell whether words stand somewhere in the top rows."""
+    """Return whether words are in the top rows."""
     wanted = draw_text(words, size, ink, paper).astype(int)
     height = len(wanted)
     windows = np.lib.stride_tricks.sliding_window_view(frame[:60].astype(int), wanted.shape)[

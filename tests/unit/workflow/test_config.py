@@ -315,7 +315,7 @@ def test_a_policys_parameters_are_filled_in_where_they_fit():
     config = load(env="MountainCarContinuous-v0")
     assert config["policy"] == {"name": "pump", "epsilon": 0.0, "force": 1.0}
     assert "force" not in load()["policy"]
-    # config.yaml's own epsilon: 0.0 stays when a user names another policy, and says nothing there.
+    # epsilon: 0.0 of config.yaml stays when a user names another policy, without an error.
     merged = load(env="CartPole-v1", policy={"name": "random", "epsilon": 0.0, "file": None})
     assert merged["policy"] == {"name": "random"}
 

@@ -1,4 +1,4 @@
-"""The progress line while jobs run, and the end of a failed run: each cause once, and the fix."""
+"""The progress line, and the summary of a failed run with each cause once and the fix."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ from goalreel.workflow.job_events import Job, JobEvents, cause_of, failure_summa
 
 @pytest.fixture
 def events(monkeypatch) -> JobEvents:
-    """Return events of a run of two rules with many jobs, at a time that stands still."""
+    """Return events of a run of two rules with many jobs, at a fixed time."""
     monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     return JobEvents({"simulate": 20, "encode": 20, "concat": 1}, lambda: None)
 
@@ -89,7 +89,7 @@ def test_line_moves_on_a_terminal_and_the_summary_follows(project):
 
 
 def failed(folder, shard: str, error: str = "", text: str = "", **facts) -> Job:
-    """Return the failed job of a shard; its log holds a text, and a record of its error if any."""
+    """Return the failed job of a shard, whose log holds a text, and a record of its error if any."""
     path = folder / f"{shard}.log"
     record = json.dumps({"error": error, "unusable": [], "stopped": False, **facts})
     noted = f"error: {error}\n{record}\n" if error else ""
@@ -132,7 +132,7 @@ def test_a_log_without_a_record_is_shown_by_its_last_lines(tmp_path):
     assert "killed" in cause_of(Job("encode", logs=["no such log"]))
 
 
-# As the SLURM plugin (2.8.0) and slurmstepd say them.
+# Messages of the SLURM plugin (2.8.0) and of slurmstepd.
 TIMEOUT = "SLURM-job '17' failed, SLURM status is: 'TIMEOUT'."
 OOM = "slurmstepd: error: Detected 1 oom_kill event in StepId=9.0. Some of the step tasks have been"
 
@@ -167,7 +167,7 @@ def test_of_a_group_only_the_job_that_failed_is_shown(events, tmp_path):
 
 def test_errors_of_no_job_are_shown_where_no_job_names_its_cause(events, tmp_path):
     message = 'Error:\nTraceback (most recent call last):\n  File "x"\nOSError: Read-only'
-    tell(events, "error", exception="RuleException")  # which comes with a job's failure
+    tell(events, "error", exception="RuleException")  # it comes with a job's failure
     tell(events, "error", exception="MissingOutputException", msg=message)
     assert events.messages == [message]
     assert failure_summary([], events.messages, 0, 2).splitlines()[-1] == "OSError: Read-only"
@@ -189,7 +189,7 @@ def test_a_job_that_succeeds_when_it_is_repeated_has_not_failed(events, tmp_path
 
 @pytest.mark.parametrize("planned", [True, False])
 def test_a_program_notes_its_failure_for_the_workflow_alone(planned, tmp_path, monkeypatch, capsys):
-    """Of a program by hand the message is all."""
+    """A program that a user runs prints only the message."""
     monkeypatch.setenv(cli.PLANS, json.dumps({str(tmp_path): {}}))
     if not planned:
         monkeypatch.delenv(cli.PLANS)

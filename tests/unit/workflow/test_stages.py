@@ -1,4 +1,4 @@
-"""The table of stages fits its programs; jobs ask for enough by measurement, and more each time."""
+"""The table of stages fits its programs, and jobs request enough, more with each attempt."""
 
 import csv
 import importlib.util
@@ -70,12 +70,12 @@ def measured() -> list[tuple[str, dict, float]]:
 
 @pytest.mark.parametrize(("rule", "options", "peak"), measured(), ids=str)
 def test_the_first_attempt_has_room_for_what_was_measured(rule, options, peak):
-    """And for the Snakemake beside it, whose own peak, all plugins loaded, was 180 MiB."""
+    """It includes the Snakemake process next to it, whose peak with all plugins was 180 MiB."""
     assert plan_of(**options).resources(rule)["mem_mb"](None, 1) >= 1.05 * peak + 300
 
 
-# Package, rule, environment, options, and of a random policy the peak of a job's processes together,
-# MiB, and its CPU time, milliseconds a frame.
+# Package, rule, environment, options, and for a random policy the peak of all processes of a job
+# in MiB and its CPU time in milliseconds per frame.
 DRAWN = [
     ("pygame", "encode", "CartPole-v1", {"reaches": 20}, 92, 3),
     ("Box2D", "simulate", "LunarLander-v3", {"reaches": 100, "shard_size": 100}, 106, 6),

@@ -61,13 +61,13 @@ def hud_frame(reach: int, before_end: int) -> np.ndarray:
 
 def vector_frame(position: float) -> np.ndarray:
     """Return the scene in the vector style, dark, at 1200x800."""
-    size = {"width": 1200, "height": 800, "palette": "dark"}
+    size = {"width": 1200, "height": 800, "theme": "dark"}
     style = make_style(ENV, {"style": "vector", **size})
     track, pictures = style.draw(style.keys(np.array([position])))
     ((top, left, pixels),) = pictures
     track = track.copy()
     track[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
-    said = "render.style: vector · palette: dark"
+    said = "render.style: vector · theme: dark"
     track_rows(track).caption(Canvas(track), said).paste(track, 0)
     return track
 

@@ -221,7 +221,7 @@ def quality(folder: Path, options) -> None:
     def encoded(settings: dict, path: Path) -> None:
         encode_segment(shown(False, ""), path, FPS, settings, "")
 
-    render = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}
+    render = {"style": "gymnasium", "width": 600, "height": 400, "theme": "light"}
     config = {"env": ENV, "max_episode_steps": None, "film": {"fps": FPS}, "render": render}
     config["overlay"] = {"hud": False, "caption": CAPTION, "title_card": 0.5}
     rows = []

@@ -19,6 +19,7 @@ FORMER_NAMES = {
     "file": "python",
     "files": "extra_files",
     "normalize": "vecnormalize",
+    "palette": "theme",
     "recorded": "recording",
     "recording": "import_recording",
     "show": "show_failures",

@@ -57,7 +57,7 @@ DAMAGES = {"one byte changed": flipped, "cut to any length": cut}
 OTHERS = {
     "another policy": ({"policy": "{name: near_optimal}"}, KINDS),
     "another style": (
-        {"render": "{palette: dark, style: vector}"},
+        {"render": "{theme: dark, style: vector}"},
         ("frames", "atlas.npz", "coded_atlas.npz", "segments"),
     ),
     "another quality": ({"encode": "{quality: small}"}, ("coded_atlas.npz", "segments")),

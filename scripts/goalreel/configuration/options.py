@@ -128,7 +128,7 @@ class Render(Section):
     height: integer(120, 2160, multiple_of=2) = 400
     """The height in pixels. The style `gymnasium` has 400. With another aspect ratio than 3:2 the
     scene is centred, and the hill continues to the borders."""
-    palette: Literal["light", "dark"] = "light"
+    theme: Literal["light", "dark"] = "light"
     """The colours of the style `vector`; the style `gymnasium` is light."""
     scale: integer(1, 20) | None = None
     """How many times films and clips enlarge frames, except of Mountain Car, pixel by pixel. `null`

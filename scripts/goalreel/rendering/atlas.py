@@ -22,7 +22,7 @@ from goalreel.files import npz
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 from goalreel.rendering.gymnasium_style import GymnasiumStyle
 from goalreel.rendering.layers import Patches, cut_patches
-from goalreel.rendering.vector_style import PALETTES, VectorStyle
+from goalreel.rendering.vector_style import THEMES, VectorStyle
 
 Style = GymnasiumStyle | VectorStyle
 VERSION = 1
@@ -58,11 +58,11 @@ def make_style(env: str, render: Mapping) -> Style:
 
     Args:
         env: the environment's id.
-        render: the section `render` of the configuration: style, width, height, palette.
+        render: the section `render` of the configuration: style, width, height, theme.
     """
     if render["style"] == "gymnasium":
         return GymnasiumStyle(env)
-    return VectorStyle(env, (render["width"], render["height"]), PALETTES[render["palette"]])
+    return VectorStyle(env, (render["width"], render["height"]), THEMES[render["theme"]])
 
 
 def draw_atlas(style: Style, spec: Spec = NO_SPEC) -> Atlas:

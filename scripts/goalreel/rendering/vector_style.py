@@ -43,7 +43,7 @@ _FLAG_HEIGHT, _CLOTH = 50, ((0, _HALF), (0, -10 - _HALF), (25 + 2 * _HALF, -5))
 Color = tuple[int, int, int]
 
 
-class Palette(NamedTuple):
+class Theme(NamedTuple):
     """The colors of the scene's parts, each (red, green, blue), 0 to 255."""
 
     ink: Color  # text
@@ -57,8 +57,8 @@ class Palette(NamedTuple):
     cloth: Color  # the flag
 
 
-PALETTES = {
-    "light": Palette(
+THEMES = {
+    "light": Theme(
         ink=(31, 41, 51),
         paper=(252, 252, 250),
         sky=(196, 221, 236),
@@ -69,7 +69,7 @@ PALETTES = {
         hub=(226, 232, 236),
         cloth=(213, 94, 0),
     ),
-    "dark": Palette(
+    "dark": Theme(
         ink=(236, 240, 243),
         paper=(17, 21, 27),
         sky=(38, 58, 82),
@@ -91,7 +91,7 @@ class VectorStyle:
 
     env: str
     size: tuple[int, int]
-    palette: Palette
+    theme: Theme
 
     float32_states: ClassVar[bool] = False  # a float32's rounding moves no image here
 
@@ -180,7 +180,7 @@ class VectorStyle:
         (top, bottom), rows = self.clear_rows, self.size[1]
         depth = np.clip((np.arange(rows)[:, None] + 1 - top) / (rows - top - bottom), 0, 1)
         depth = np.ceil(depth * _BANDS) / _BANDS
-        paper, sky = np.array(self.palette.paper), np.array(self.palette.sky)
+        paper, sky = np.array(self.theme.paper), np.array(self.theme.sky)
         return np.round(paper + (sky - paper) * depth).astype(np.uint8)
 
     def _ground(self, left: float, right: float) -> list[Shape]:
@@ -192,8 +192,8 @@ class VectorStyle:
         above, below = (np.stack([x, y]) + across).T, (np.stack([x, y]) - across).T
         depths = np.array([(x[-1], -1e4), (x[0], -1e4)])
         return [
-            (np.concatenate([np.stack([x, y]).T, depths]), self.palette.paper),
-            (np.concatenate([above, below[::-1]]), self.palette.line),
+            (np.concatenate([np.stack([x, y]).T, depths]), self.theme.paper),
+            (np.concatenate([above, below[::-1]]), self.theme.line),
         ]
 
     def _flag(self) -> list[Shape]:
@@ -201,11 +201,11 @@ class VectorStyle:
         top = foot + _FLAG_HEIGHT
         cloth = np.array(_CLOTH) + (x, top)
         pole = _rounded(x - _POLE / 2, foot, x + _POLE / 2, top + _POLE / 2, _POLE / 2)
-        return [(cloth, self.palette.cloth), (pole, self.palette.line)]
+        return [(cloth, self.theme.cloth), (pole, self.theme.line)]
 
     def _car(self, x: float) -> list[Shape]:
         """Return the shapes of the car with its foot at `x`, in units of the scene."""
-        position, colors = MIN_POSITION + x / SCALE, self.palette
+        position, colors = MIN_POSITION + x / SCALE, self.theme
         tilt = math.cos(3 * position)  # Gymnasium uses the cosine itself as the angle
         turn = np.array([[math.cos(tilt), math.sin(tilt)], [-math.sin(tilt), math.cos(tilt)]])
         foot = (x, height(position) * SCALE + CLEARANCE)

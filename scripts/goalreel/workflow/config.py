@@ -237,7 +237,7 @@ def _creator_errors(config: Mapping) -> Errors:
 def _style_errors(config: Mapping) -> Errors:
     env, render = config["env"], config["render"]
     has_atlas, scale = describe(env).has_atlas, render["scale"]
-    for key in ("width", "height", "palette") if render["style"] == "gymnasium" else ():
+    for key in ("width", "height", "theme") if render["style"] == "gymnasium" else ():
         fixed = Render.model_fields[key].default
         if render[key] != fixed:
             problem = f"{quoted(render[key])} is not allowed with the style gymnasium"

@@ -37,7 +37,7 @@ from goalreel.h264.nal import IDR, PPS, SLICE, SPS, pack
 from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
 from goalreel.mp4.reader import read_index
 from goalreel.rendering.layers import NOTHING
-from goalreel.rendering.vector_style import PALETTES, VectorStyle
+from goalreel.rendering.vector_style import THEMES, VectorStyle
 
 SIZE = (600, 400)
 CASES = {
@@ -165,8 +165,8 @@ def test_film_has_each_frame_once_and_keyframe_per_episode(films, name):
 # In smaller frames, car and text take a larger part.
 LOOKS = [(STYLES[env], hud, 3, 1, 49) for env, hud in ((DISCRETE, False), (CONTINUOUS, True))]
 LOOKS += [
-    (VectorStyle(DISCRETE, size, PALETTES[palette]), hud, 1, 23, least)
-    for size, palette, hud, least in (
+    (VectorStyle(DISCRETE, size, THEMES[theme]), hud, 1, 23, least)
+    for size, theme, hud, least in (
         ((1280, 720), "light", True, 51),
         ((1920, 1080), "dark", True, 52),
         ((1080, 1920), "light", False, 54),

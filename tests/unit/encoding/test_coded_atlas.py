@@ -16,7 +16,7 @@ from goalreel.films.segment import assemble_segment
 from goalreel.provenance.spec import NO_SPEC, Spec, canonical, parse_spec
 from goalreel.rendering.atlas import Atlas, state_keys
 from goalreel.rendering.overlay import add_overlay, empty_card
-from goalreel.rendering.vector_style import PALETTES, VectorStyle
+from goalreel.rendering.vector_style import THEMES, VectorStyle
 from goalreel.workflow.config import load_config
 
 
@@ -167,7 +167,7 @@ HEIGHTS = [120, 160, 176, 240, 404, 406]
 def test_hud_and_caption_fit_only_if_the_car_leaves_room(width):
     told = set()
     for height in HEIGHTS:
-        style = VectorStyle(DISCRETE, (width, height), PALETTES["light"])
+        style = VectorStyle(DISCRETE, (width, height), THEMES["light"])
         atlas = atlas_of(style, np.array([*LOWEST, *HIGHEST])[:, None])
         (_, clear), boxes = empty_card(atlas.background, DISCRETE, True), atlas.patches.boxes
         against = dict(encoder_errors(config(overlay=HUD, render=vector(width, height))))

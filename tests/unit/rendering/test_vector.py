@@ -11,10 +11,10 @@ from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.rendering.atlas import draw_atlas, make_style, read_atlas, write_atlas
 from goalreel.rendering.frame_cache import open_cache, write_cache
 from goalreel.rendering.gymnasium_style import MIN_POSITION, SCALE
-from goalreel.rendering.vector_style import PALETTES
+from goalreel.rendering.vector_style import THEMES
 
 SIZES = [(600, 400), (160, 120), (960, 540), (400, 600), (3840, 2160)]
-LIGHT = PALETTES["light"]
+LIGHT = THEMES["light"]
 GREY = (128, 128, 128)
 HALF = 0.5  # a pixel, as Gymnasium truncates to whole pixels
 NOISE = 0.05  # the error of a place from 8-bit pixels
@@ -22,12 +22,12 @@ SHAPE = (400, 600)
 ROWS, COLUMNS = np.mgrid[: SHAPE[0], : SHAPE[1]] + 0.5  # pixel i spans i to i + 1
 
 
-def options(size=(600, 400), palette="light"):
-    return {"style": "vector", "width": size[0], "height": size[1], "palette": palette}
+def options(size=(600, 400), theme="light"):
+    return {"style": "vector", "width": size[0], "height": size[1], "theme": theme}
 
 
-def vector(env=DISCRETE, size=(600, 400), palette="light"):
-    return make_style(env, options(size, palette))
+def vector(env=DISCRETE, size=(600, 400), theme="light"):
+    return make_style(env, options(size, theme))
 
 
 def pictures(style, positions):
@@ -135,10 +135,10 @@ def test_hill_and_flag_match_gymnasium_within_half_a_pixel(env):
 
 
 @pytest.mark.parametrize(
-    ("size", "palette"), [(SIZES[0], "dark"), *((size, "light") for size in SIZES)], ids=str
+    ("size", "theme"), [(SIZES[0], "dark"), *((size, "light") for size in SIZES)], ids=str
 )
-def test_frames_keep_text_rows_free_except_for_the_flag(size, palette):
-    style = vector(size=size, palette=palette)
+def test_frames_keep_text_rows_free_except_for_the_flag(size, theme):
+    style = vector(size=size, theme=theme)
     track, boxes = style.draw(style.all_keys()[:: 10 if size[0] <= 600 else 80])
     assert track.shape == (size[1], size[0], 3) and track.dtype == np.uint8
     changed = np.zeros(track.shape[:2], bool)
@@ -150,9 +150,9 @@ def test_frames_keep_text_rows_free_except_for_the_flag(size, palette):
     for rows, least in ((slice(above), 33), (slice(size[1] - below, None), 30)):
         assert len(track[rows]) >= least * scale - 1
         assert not changed[rows].any()
-        drawn = (track[rows] != np.array(PALETTES[palette].paper)).any(axis=(0, 2))
+        drawn = (track[rows] != np.array(THEMES[theme].paper)).any(axis=(0, 2))
         assert not drawn[: int(size[0] / 2 + (560 - 300) * scale)].any()
-    assert not (track[size[1] - below :] != np.array(PALETTES[palette].paper)).any()
+    assert not (track[size[1] - below :] != np.array(THEMES[theme].paper)).any()
     # The car is one row closer to the middle, so the free rows are complete to 3 pixels.
     assert changed[: above + 3].any() or size[0] > 600
 

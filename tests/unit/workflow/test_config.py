@@ -263,6 +263,7 @@ FORMER = [
     ({"policy": "file"}, "python"),
     ({"policy": "recorded"}, "recording"),
     ({"policy": {"files": []}}, "extra_files"),
+    ({"render": {"palette": "dark"}}, "theme"),
     ({"policy": {"normalize": False}}, "vecnormalize"),
 ]
 
@@ -388,12 +389,12 @@ def test_what_needs_a_library_says_what_to_install(library, given, message, monk
     assert message in said and "pip install" in said
 
 
-def test_only_the_vector_style_has_other_sizes_and_palettes():
-    asked = {"style": "vector", "width": 3840, "height": 2160, "palette": "dark"}
+def test_only_the_vector_style_has_other_sizes_and_themes():
+    asked = {"style": "vector", "width": 3840, "height": 2160, "theme": "dark"}
     assert load(render=asked | {"width": "3840"})["render"] == asked | {"scale": 1}
-    fixed = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}
+    fixed = {"style": "gymnasium", "width": 600, "height": 400, "theme": "light"}
     assert load(render=fixed) == load()
-    said = faults(render={"width": 1280, "height": 720, "palette": "dark"})
+    said = faults(render={"width": 1280, "height": 720, "theme": "dark"})
     assert "has 3 errors" in said
 
 

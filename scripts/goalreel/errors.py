@@ -14,6 +14,7 @@ _MOST_VALUES, _ROOM = 5, 110  # allowed values in a message, and the characters 
 _MOST_SHOWN = 40  # characters of a value that a message repeats
 # Options, values and targets that have another name now, which `suggest` returns.
 FORMER_NAMES = {
+    "assemble": "prebuilt",
     "max_steps": "max_episode_steps",
     "max_attempts": "max_attempts_per_reach",
     "file": "python",

@@ -249,7 +249,7 @@ def test_pictures_of_every_form_and_size_are_kept_in_rgb(name, tmp_path):
 
 @pytest.mark.parametrize(
     "encode",
-    [{"qp": 0}, {"encoder": "assemble", "quality": "best"}],
+    [{"qp": 0}, {"encoder": "prebuilt", "quality": "best"}],
     ids=["x264", "blocks"],
 )
 def test_film_pads_every_shard_to_the_largest_picture(encode, tmp_path):

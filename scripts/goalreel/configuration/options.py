@@ -298,12 +298,12 @@ class Pixels(Section):
 class Encode(Section):
     """The encoding of the video."""
 
-    encoder: Literal["auto", "assemble", "x264"] = "auto"
-    """`assemble` codes each distinct picture of the Mountain Cars, or each distinct block of 16x16
-    pixels of other environments, once, and joins the film from these, hundreds of times faster than
-    `x264` encodes every frame. `auto` assembles where that pays (the Mountain Cars, CartPole, toy
-    texts, ALE's games, MiniGrid, without `preset`, `qp`, `crf`); otherwise the summary says why it
-    did not. `clips`, `grid`, `swarm`, `phase` and `training_progress` always use x264."""
+    encoder: Literal["auto", "prebuilt", "x264"] = "auto"
+    """`prebuilt` encodes each distinct frame of the Mountain Cars once, or each distinct block of
+    16x16 pixels of other environments, and assembles the film from these parts. `x264` encodes
+    every frame. `auto` is `prebuilt` if that is faster: for the Mountain Cars, CartPole, toy texts,
+    ALE games and MiniGrid, unless `preset`, `qp` or `crf` is set. The summary names the reason for
+    `x264`. `clips`, `grid`, `swarm`, `phase` and `training_progress` always use x264."""
     quality: Literal["small", "balanced", "best"] = "balanced"
     """One quality scale for both encoders. docs/benchmarks/encoding.md has the sizes and times.
     With x264, `preset`, `qp` and `crf` take precedence."""

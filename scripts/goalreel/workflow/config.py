@@ -312,9 +312,9 @@ def _fill(config: dict) -> None:
 
 
 def _encoder_errors(config: Mapping) -> Errors:
-    if config["encode"]["encoder"] == "assemble":
+    if config["encode"]["encoder"] == "prebuilt":
         for key, reason in encoder_errors(config):
-            problem = f"Does not fit the encoder 'assemble' ({reason})"
+            problem = f"Does not fit the encoder 'prebuilt' ({reason})"
             yield key, f"{problem}. Use encoder=auto or x264, or remove it."
 
 

@@ -152,7 +152,7 @@ FILM = {
         inputs={"atlas": "atlas"},
         outputs={"output": "coded_atlas.npz"},
         when=lambda run: run.encoder.assembled,
-        needs="an assembled film: encode={encoder: assemble}",
+        needs="an assembled film: encode={encoder: prebuilt}",
         config=("env", "render", "overlay.hud", "film_encoder"),
         tools=_ENCODING,
         scope="any",

@@ -92,7 +92,7 @@ def vector(width: int, height: int) -> dict:
     return {"style": "vector", "width": width, "height": height}
 
 
-HUD, ASSEMBLE = {"hud": True}, {"encoder": "assemble"}
+HUD, PREBUILT = {"hud": True}, {"encoder": "prebuilt"}
 RANDOM = {"name": "random"}
 # The options, the option that prevents assembling, and the reason in the summary.
 CASES = [
@@ -125,8 +125,8 @@ def test_who_makes_the_film_and_why_is_said(given, key, reason):
     assert chosen.label == f"{chosen.label.split(' (')[0]} (not assembled: {chosen.reason})"
     assert dict(encoder_errors(config(**given))) == {key: chosen.reason}
     with pytest.raises(GoalreelError) as error:
-        config(**given | {"encode": given.get("encode", {}) | ASSEMBLE})
-    assert f"{key}: {chosen.reason}, so encode.encoder cannot be 'assemble'" in str(error.value)
+        config(**given | {"encode": given.get("encode", {}) | PREBUILT})
+    assert f"{key}: Does not fit the encoder 'prebuilt' ({chosen.reason})" in str(error.value)
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "FrozenLake-v1", "ALE/Pong-v5", "LunarLander-v3"])
@@ -145,7 +145,7 @@ def test_many_new_blocks_are_assembled_where_that_is_asked():
     assert chosen.label.endswith(
         "(not assembled: much of a picture of this environment may be new)"
     )
-    asked = choose(config(**given, encode=ASSEMBLE))
+    asked = choose(config(**given, encode=PREBUILT))
     assert asked.settings["encoder"] == "blocks" and not asked.reason
 
 

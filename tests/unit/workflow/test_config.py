@@ -169,8 +169,8 @@ FAULTS = [
     ({"render": {"scale": 3}}, "render.scale: '3' is not allowed for Mountain"),
     ({"render": {"scale": 1.5}}, "render.scale: '1.5' is not allowed. Use an integer from"),
     (
-        {"encode": {"encoder": "assemble", "qp": 20}},
-        "encode.qp: Does not fit the encoder 'assemble' (qp is an option of x264)",
+        {"encode": {"encoder": "prebuilt", "qp": 20}},
+        "encode.qp: Does not fit the encoder 'prebuilt' (qp is an option of x264)",
     ),
     ({"reaches": 10**7, "shard_size": 1000}, "Make several runs of at most 7,895,160."),
     ({"reaches": 10**9}, "shard_size: '250' gives 4,000,000 shards"),
@@ -264,6 +264,7 @@ FORMER = [
     ({"policy": "recorded"}, "recording"),
     ({"policy": {"files": []}}, "extra_files"),
     ({"render": {"palette": "dark"}}, "theme"),
+    ({"encode": {"encoder": "assemble"}}, "prebuilt"),
     ({"policy": {"normalize": False}}, "vecnormalize"),
 ]
 

@@ -25,7 +25,7 @@ def report(
     from goalreel.workflow.stages import FILM
 
     drawn = list(read_sums(plots / SUMS))
-    views = {"Swarm": swarm, "Grid": grid, "Learning": training_progress}
+    views = {"Swarm": swarm, "Grid": grid, "Training progress": training_progress}
     views = {title: path for title, path in views.items() if path}
     stages = trajectories, atlas, frames, segments, film, tables, *views.values(), drawn[0]
     sources = Sources(

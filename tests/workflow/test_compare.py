@@ -72,7 +72,7 @@ def test_runs_that_cannot_be_compared_are_refused_by_name(compared, tmp_path):
     project = compared.copied(tmp_path / "project")
     project.run(config=CONFIG | {"results": "c", "seed": 7})
     told = project.fail("compare", config={"compare": "[a, c]", "results": "d"})
-    assert "compare: a and c share no seed: theirs are " in told
+    assert "compare: 'a' and 'c' share no seeds. Film both" in told
 
 
 def test_compare_reruns_with_its_runs_and_leaves_them_alone(compared, tmp_path):

@@ -1,1 +1,1 @@
-"""Plots, the page that plays the film, the model card, and the comparison of two runs."""
+"""Views of a finished run: plots, the report, the model card, comparisons and a LeRobot dataset."""

@@ -1,7 +1,7 @@
-"""A model card as Hugging Face's hub shows it: a replay, an evaluation, and the page of both.
+"""Write a model card for the Hugging Face Hub, with a replay video and an evaluation.
 
-The page's metadata are those that the hub lists evaluations of reinforcement learning by, as
-huggingface_sb3 writes them: `model-index`, with the metric `mean_reward`.
+The card's metadata contain a `model-index` with the metric `mean_reward`, as huggingface_sb3 writes
+it. The Hub lists evaluations of reinforcement learning by this metric.
 """
 
 import json
@@ -15,19 +15,18 @@ from goalreel.errors import pluralize
 from goalreel.files.atomic import replacing
 from goalreel.policies.parameters import RECORDED
 
-LIBRARIES = {"sb3": "stable-baselines3"}  # by the policy's name, as the hub spells them
+LIBRARIES = {"sb3": "stable-baselines3"}  # the Hub's names of libraries, by policy name
 
 
 def evaluation(returns: Sequence[float], env: str, deterministic: bool | None) -> dict:
     """Return the content of results.json.
 
-    The standard deviation is that of these episodes themselves, as Stable-Baselines3's
-    `evaluate_policy` has it.
+    The standard deviation is that of the population, as in Stable-Baselines3's `evaluate_policy`.
 
     Args:
-        returns: (episodes,) of all episodes of the run.
-        env: the environment's id.
-        deterministic: whether the policy plays without chance; None if that is unknown.
+        returns: (episodes,) the returns of all episodes of the run.
+        env: the id of the environment.
+        deterministic: whether the policy is deterministic, None if unknown.
     """
     return {
         "env_id": env,
@@ -51,11 +50,11 @@ def page(
     """Return the card, README.md.
 
     Args:
-        results: of `evaluation`.
-        player: what plays, such as PPO.
-        library: what trained it, by the hub's spelling; None for another.
+        results: the result of `evaluation`.
+        player: the name of the algorithm or policy, such as PPO.
+        library: the library that trained the policy, as the Hub names it, or None.
         shown: a line for each episode of the replay.
-        made: the options that the episodes follow from; may be empty.
+        made: the options that reproduce the episodes, or an empty mapping.
     """
     env, count = results["env_id"], results["n_eval_episodes"]
     value = f"{results['mean_reward']:.2f} +/- {results['std_reward']:.2f}"
@@ -69,7 +68,7 @@ def page(
     head = yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)
     replay, options = "\n".join(f"- {line}" for line in shown), ""
     if made:
-        plain = json.loads(json.dumps(made))  # a spec's mappings are of a class of their own
+        plain = json.loads(json.dumps(made))  # YAML cannot dump a spec's own mapping type
         block = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, default_flow_style=None)
         derived = " Each episode's seed is derived from the root seed." if "seed" in made else ""
         options = f"\nThese options reproduce the episodes.{derived}\n\n```yaml\n{block}```\n"

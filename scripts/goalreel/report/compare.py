@@ -1,4 +1,4 @@
-"""Two runs side by side: a video of the episodes of the same seeds, and a table of differences."""
+"""Compare two runs: a side-by-side video of episodes with the same seeds, and a table."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -25,24 +25,24 @@ from goalreel.views.grid_page import INK, PAPER, page_frames
 
 COLUMNS = ["seed", "return_a", "return_b", "difference", "steps_a", "steps_b", "outcome_a"]
 COLUMNS += ["outcome_b", "start_s"]
-_SIZES = 16, 14  # of the lines above a half, in pixels
-_MARGIN, _GAP = 8, 4  # even, as chroma samples cover 2x2 pixels
+_SIZES = 16, 14  # font sizes of the two lines above each side, in pixels
+_MARGIN, _GAP = 8, 4  # even, since a chroma sample covers 2x2 pixels
 _GREY: Color = (186, 193, 202)
 
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """A run that is compared."""
+    """One of the two runs to compare."""
 
-    name: str  # its folder, as the user named it
+    name: str  # its folder, as the user typed it
     policy: str
     fps: int
     filmed: FilmedEpisodes
-    table: pd.DataFrame  # the first episode of each seed, in film order, with its row among all
+    table: pd.DataFrame  # the first episode of each seed, in film order, and its row
 
 
 def read_run(folder: str) -> ComparedRun:
-    """Return the run in a folder of results. Raises GoalreelError if it cannot be used."""
+    """Read the run in a results folder. Raises GoalreelError if it cannot be used."""
     results = Path(folder)
     tables = read_spec(results / "tables.json")
     shards, unit = tables.shard["shards"], tables.config["unit"]
@@ -60,21 +60,22 @@ def read_run(folder: str) -> ComparedRun:
 
 
 def pairs_of(runs: tuple[ComparedRun, ComparedRun]) -> pd.DataFrame:
-    """Return a row for each seed that two runs share, in the first one's film order.
+    """Return a row for each seed that both runs have, in the first run's film order.
 
-    Beside COLUMNS it has each run's `row`, and the `frames` that the pair takes in the video.
-    Raises GoalreelError if they share none.
+    In addition to COLUMNS, the table has each run's `row`, and the first frame and the number of
+    frames of each pair in the video (`start`, `frames`). Raises GoalreelError if there is no pair.
     """
     first, second = runs
     pairs = first.table.merge(second.table, on="seed", suffixes=("_a", "_b"))
     if pairs.empty:
-        begin = (", ".join(map(str, sorted(run.table["seed"])[:3])) for run in runs)
+        seeds = (", ".join(map(str, sorted(run.table["seed"])[:3])) for run in runs)
         raise GoalreelError(
-            f"compare: {first.name} and {second.name} share no seed: theirs are {next(begin)}, ... "
-            f"and {next(begin)}, ...; runs of the same option seed, and filmed alike, share them"
+            f"compare: '{first.name}' and '{second.name}' share no seeds. Film both with the same "
+            f"seed and the same number of reaches or episodes.\n"
+            f"  {first.name}: {next(seeds)}, ...\n  {second.name}: {next(seeds)}, ..."
         )
-    pairs["difference"] = (pairs["return_b"] - pairs["return_a"]).round(9)  # of a sum's last bits
-    # Both last pictures stay for half a second.
+    pairs["difference"] = (pairs["return_b"] - pairs["return_a"]).round(9)  # drops rounding errors
+    # Both last frames stay for half a second.
     pairs["frames"] = pairs[["steps_a", "steps_b"]].max(axis=1) + 1 + first.fps // 2
     pairs["start"] = pairs["frames"].cumsum() - pairs["frames"]
     pairs["start_s"] = (pairs["start"] / first.fps).round(6)
@@ -82,7 +83,7 @@ def pairs_of(runs: tuple[ComparedRun, ComparedRun]) -> pd.DataFrame:
 
 
 def write_differences(path: Path, pairs: pd.DataFrame) -> str:
-    """Write the table of differences, CSV, and return their number and mean in words."""
+    """Write the table as CSV, and return a summary: the number of pairs, the mean difference."""
     with replacing(path) as temporary:
         pairs.to_csv(temporary, columns=COLUMNS, index=False, lineterminator="\n")
     mean = pairs["difference"].mean()
@@ -92,19 +93,19 @@ def write_differences(path: Path, pairs: pd.DataFrame) -> str:
 def film_pairs(
     path: str | os.PathLike, runs: tuple[ComparedRun, ComparedRun], pairs: pd.DataFrame, spec: Spec
 ) -> int:
-    """Film the pairs side by side; the shorter episode holds its last picture.
+    """Film the pairs side by side. The shorter episode of a pair holds its last frame.
 
     Args:
-        path: the MP4 file.
-        runs: the two; the frames per second are the first one's.
-        pairs: of `pairs_of`, in the order of the video; each starts with a keyframe.
-        spec: with view_encoder; the file keeps it.
+        path: the MP4 file to write.
+        runs: the two runs. The first run's frames per second apply.
+        pairs: the result of `pairs_of`, in video order. Each pair starts with a keyframe.
+        spec: the spec to store in the file, with the option view_encoder.
 
     Returns:
         The number of frames.
 
     Raises:
-        GoalreelError: if a frame cache cannot be used.
+        GoalreelError: a frame cache cannot be used.
     """
     sizes, sides = [], []
     for run, rows in zip(runs, (pairs["row_a"], pairs["row_b"]), strict=True):
@@ -115,7 +116,7 @@ def film_pairs(
     above = 2 * _MARGIN + sum(draw_text("", size, INK, PAPER).shape[0] for size in _SIZES)
     above += above % 2
     room = max(high for _, high in sizes)
-    # Each picture is in the middle of the room that it has.
+    # Frames of different heights are centered.
     tops, lefts = [above + (room - high) // 4 * 2 for _, high in sizes], (0, wide + _GAP)
     corners = list(zip(tops, lefts, strict=True))
     width, height = wide + _GAP + wide_b, above + room
@@ -132,7 +133,7 @@ def film_pairs(
 
 
 def _write(page: np.ndarray, left: int, width: int, lines: Sequence[str]) -> None:
-    """Write lines above a picture."""
+    """Write the lines above one side."""
     top = _MARGIN
     for line, size, ink in zip(lines, _SIZES, (INK, _GREY), strict=True):
         words = draw_text(line, size, ink, PAPER, width - 2 * _MARGIN)
@@ -141,7 +142,7 @@ def _write(page: np.ndarray, left: int, width: int, lines: Sequence[str]) -> Non
 
 
 def _label(run: ComparedRun, runs: tuple[ComparedRun, ComparedRun]) -> str:
-    """Return what a run is called: its folder, its policy and, where they differ, environment."""
+    """Return a run's label: its folder, its policy and, if the two differ, its environment."""
     differ = len({other.filmed.env for other in runs}) > 1
     return f"{run.name} · {f'{run.filmed.env}, ' if differ else ''}{run.policy}"
 

@@ -1,8 +1,8 @@
-"""A run as a LeRobot data set, version 3: videos of many episodes, and their steps in Parquet.
+"""Export a run as a LeRobot dataset, version 3: videos of many episodes, and steps in Parquet.
 
-A frame is what was seen before an action: an episode of n steps has n, and the picture of its last
-state is left out. An episode's frames follow each other in their video without a gap, so that its
-times are those of whole frames. Source of fields and files: lerobot 0.4.4 (lerobot/datasets).
+A LeRobot frame is the observation before an action, so an episode of n steps has n frames, and the
+frame of its last state is omitted. The frames of an episode are consecutive in their video, so all
+timestamps are whole frames. Source of fields and files: lerobot 0.4.4 (lerobot/datasets).
 """
 
 import itertools
@@ -23,9 +23,9 @@ from goalreel.simulation.trajectories import read_trajectories
 from goalreel.views.filmed_episodes import FilmedEpisodes
 
 VERSION = "v3.0"
-_FRAMES = 20_000  # of a file, or more, since it ends with an episode
-_KEYFRAMES = 8  # frames from one to the next, so that a frame at random takes few to decode
-_SAMPLE = 16  # of so many frames, one is looked at for the statistics of pictures
+_FRAMES = 20_000  # the size of a file, rounded up to whole episodes
+_KEYFRAMES = 8  # frames between keyframes; random access decodes at most this many
+_SAMPLE = 16  # the image statistics use one frame in so many
 _IMAGE, _STATE, _ACTION = "observation.image", "observation.state", "action"
 _DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 _VIDEO = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
@@ -35,27 +35,27 @@ _QUANTILES = {"q01": 0.01, "q10": 0.1, "q50": 0.5, "q90": 0.9, "q99": 0.99}
 def write_dataset(
     folder: Path, filmed: FilmedEpisodes, trajectories: Sequence[Path], spec: Spec, threads: int
 ) -> int:
-    """Write all filmed episodes as a data set.
+    """Write all filmed episodes as a dataset.
 
     Args:
-        folder: an existing one.
+        folder: an existing folder.
         filmed: the run's episodes.
-        trajectories: the files of all shards.
-        spec: with film.fps and view_encoder; each video keeps it.
-        threads: videos that are encoded at the same time, which changes none of them.
+        trajectories: the trajectory files of all shards.
+        spec: the spec to store in each video, with the options film.fps and view_encoder.
+        threads: the number of videos to encode at the same time.
 
     Returns:
         The number of frames.
 
     Raises:
-        GoalreelError: pictures have an odd width or height, or ffmpeg fails.
+        GoalreelError: frames have an odd width or height, or ffmpeg fails.
     """
     import pyarrow as pa
     from pyarrow import parquet
 
     fps, lengths = spec.config["film.fps"], filmed.rows.steps
     columns = _columns(filmed, trajectories, fps)
-    starts = np.concatenate([[0], np.cumsum(lengths)])  # each episode's first step, and the end
+    starts = np.concatenate([[0], np.cumsum(lengths)])  # each episode's first step, and the total
     files = list(_files(starts))
     for number, episodes in enumerate(files):
         steps = slice(starts[episodes.start], starts[episodes.stop])
@@ -71,7 +71,7 @@ def write_dataset(
         for episode in episodes:
             start, end = starts[[episode, episode + 1]].tolist()
             stats = {name: _stats(values[start:end]) for name, values in columns.items()}
-            stats[_IMAGE] = _picture_stats(histograms[episode])
+            stats[_IMAGE] = _image_stats(histograms[episode])
             first, video = int(starts[episodes.start]), f"videos/{_IMAGE}"
             row = {"episode_index": episode, "tasks": [filmed.env], "length": end - start}
             for kind in ("data", video):
@@ -86,7 +86,7 @@ def write_dataset(
     tasks = pd.Index([filmed.env], dtype=object)
     pd.DataFrame({"task_index": [0]}, index=tasks).to_parquet(meta / "tasks.parquet")
     stats = {name: _stats(values) for name, values in columns.items()}
-    stats[_IMAGE] = _picture_stats(histograms.sum(axis=0))
+    stats[_IMAGE] = _image_stats(histograms.sum(axis=0))
     info = _info(lengths, columns, next(filmed.episodes()).cache.background.shape, fps)
     for name, value in (("stats.json", stats), ("info.json", info)):
         (meta / name).write_text(json.dumps(value, indent=4) + "\n", encoding="utf-8")
@@ -99,14 +99,14 @@ def write_dataset(
 
 
 def _path(folder: Path, template: str, number: int) -> Path:
-    """Return the path of a file in the data set, whose folder is made."""
+    """Return the path of a file in the dataset, and create its folder."""
     path = folder / template.format(video_key=_IMAGE, chunk_index=0, file_index=number)
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def _files(starts: np.ndarray) -> Iterator[range]:
-    """Yield the episodes of each file, which ends with the one that fills it."""
+    """Yield the range of episodes of each file."""
     first = 0
     while first < len(starts) - 1:
         last = min(int(np.searchsorted(starts, starts[first] + _FRAMES)), len(starts) - 1)
@@ -117,7 +117,7 @@ def _files(starts: np.ndarray) -> Iterator[range]:
 def _columns(
     filmed: FilmedEpisodes, trajectories: Sequence[Path], fps: int
 ) -> dict[str, np.ndarray]:
-    """Return the columns of all steps, an array (steps, numbers) each."""
+    """Return the columns of all steps by name, as arrays (steps, numbers)."""
     shards, lengths = [read_trajectories(path) for path in trajectories], filmed.rows.steps
     states = [np.delete(shard.states, shard.offsets[1:] - 1, axis=0) for shard in shards]
     states, actions, rewards = (
@@ -133,7 +133,7 @@ def _columns(
         _ACTION: actions.astype(np.int64 if is_whole else np.float32),
         "next.reward": rewards.astype(np.float32),
         "next.done": done,
-        # An episode is filmed whatever its outcome.
+        # Without reaches, no outcome counts as success.
         **({"next.success": done & filmed.rows.reached[numbers]} if filmed.unit == "reach" else {}),
         "timestamp": (steps / fps).astype(np.float32),
         "frame_index": steps,
@@ -146,9 +146,9 @@ def _columns(
 def _write_video(
     folder: Path, filmed: FilmedEpisodes, spec: Spec, number: int, episodes: range
 ) -> np.ndarray:
-    """Write a video; return how often each value is in each channel of the episodes' pictures.
+    """Write a video, and return the histograms of its episodes' frames.
 
-    The counts are (episodes, 3, 256).
+    The histograms are (episodes, 3, 256): how often each channel has each value.
     """
     counts = np.zeros((len(episodes), 3, 256), np.int64)
 
@@ -173,7 +173,7 @@ def _write_video(
 
 
 def _table(rows: Mapping[str, np.ndarray]):
-    """Return columns as Arrow has them: one number as itself, several as a list of fixed size."""
+    """Return columns as an Arrow table, with several numbers as lists of fixed size."""
     import pyarrow as pa
 
     def column(values: np.ndarray):
@@ -185,7 +185,7 @@ def _table(rows: Mapping[str, np.ndarray]):
 
 
 def _stats(values: np.ndarray) -> dict[str, list]:
-    """Return the statistics of a column, (steps, numbers), for each number."""
+    """Return the statistics of each number of a column (steps, numbers)."""
     numbers = values.astype(np.float64)
     found = {"min": numbers.min(0), "max": numbers.max(0), "mean": numbers.mean(0)}
     found["std"] = numbers.std(0)
@@ -194,8 +194,8 @@ def _stats(values: np.ndarray) -> dict[str, list]:
     return {name: value.tolist() for name, value in found.items()} | {"count": [len(values)]}
 
 
-def _picture_stats(counts: np.ndarray) -> dict[str, list]:
-    """Return the statistics of pictures, 0 to 1, from the counts of each value: (3, 256)."""
+def _image_stats(counts: np.ndarray) -> dict[str, list]:
+    """Return the statistics of frames, scaled to [0, 1], from their histograms (3, 256)."""
     levels, total = np.arange(256) / 255, counts.sum(axis=1)
     mean = counts @ levels / total
     found = {
@@ -213,7 +213,7 @@ def _picture_stats(counts: np.ndarray) -> dict[str, list]:
 def _info(
     lengths: np.ndarray, columns: Mapping[str, np.ndarray], shape: tuple[int, ...], fps: int
 ) -> dict:
-    """Return what info.json holds."""
+    """Return the content of info.json."""
     names = ["height", "width", "channels"]
     video = {f"video.{name}": length for name, length in zip(names, shape, strict=True)}
     video |= {"video.codec": "h264", "video.pix_fmt": "yuv420p", "video.fps": fps}

@@ -1,6 +1,6 @@
-"""The report: a folder with a page that plays the film and finds every episode in it.
+"""Write the report: a web page that plays the film and finds every episode in it.
 
-The folder opens from disk and asks for nothing outside itself.
+The report is a folder that opens from disk and loads nothing from outside.
 """
 
 import json
@@ -28,18 +28,18 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class Sources:
-    """The run's files that the report shows."""
+    """The files of a run that the report shows."""
 
     film: Path
-    tables: Sequence[Path]  # of filmed episodes and, where reaches are filmed, of all attempts
+    tables: Sequence[Path]  # filmed episodes and, for a run of reaches, all attempts
     plots: Sequence[Path]  # SVG files
-    views: Mapping[str, Path]  # further videos by their titles
-    artefacts: Sequence[Path]  # the files whose specs the page lists
-    stages: Sequence[str]  # those of the film, in order
+    views: Mapping[str, Path]  # other videos by title
+    artefacts: Sequence[Path]  # the files whose specs the page shows
+    stages: Sequence[str]  # the stages that made the film, in order
 
 
 def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
-    """Write the report and return the number of episodes that its page lists.
+    """Write the report, and return the number of episodes that it lists.
 
     Raises GoalreelError if the film, a table or a plot cannot be used.
     """
@@ -68,7 +68,7 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
     )
     specs = {os.path.relpath(path, results): read_spec(path) for path in sources.artefacts}
     specs["report"] = spec
-    # None where the stages ran elsewhere and left their benchmarks on object storage.
+    # Empty if the stages ran elsewhere and left their benchmarks on object storage.
     timings = read_timings(results / "benchmarks", sources.stages, spec.shard["shards"])
     policy, unit = spec.config["policy"], spec.config["unit"]
     return environment.get_template("report.html.j2").render(
@@ -99,13 +99,13 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
 
 
 def _figure(value: float, decimals: int) -> str:
-    """Return a number with a true minus sign; a median may lie between two whole numbers."""
+    """Return a number with a minus sign, and at least one decimal if it is not whole."""
     decimals = max(decimals, 1 if value % 1 else 0)
     return f"{value:,.{decimals}f}".replace("-", "−")
 
 
 def _mean(spread: Mapping, decimals: int) -> str:
-    """Return a mean and the standard deviation, with one decimal where the numbers are whole."""
+    """Return a mean ± standard deviation, with at least one decimal."""
     if spread["least"] == spread["most"]:
         return _figure(spread["mean"], decimals)
     return " ± ".join(_figure(spread[name], max(decimals, 1)) for name in ("mean", "std"))

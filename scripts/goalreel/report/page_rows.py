@@ -1,4 +1,4 @@
-"""The rows of the report's page: the table of episodes as the page's script takes it."""
+"""Write the table of episodes as JavaScript data for the report."""
 
 import json
 from dataclasses import dataclass
@@ -9,35 +9,35 @@ import pandas as pd
 
 from goalreel.errors import GoalreelError
 
-# Rows of a page. One of a million, 48 MB, took 123 MB of Chromium's heap; larger were not tried.
+# The most rows of a report. One million rows (48 MB) took 123 MB of Chromium's heap.
 MAX_ROWS = 2_000_000
-_PIECE_ROWS = 100_000  # rows of an object of the script; the page holds them in typed arrays
-# As captions.outcome names them.
+_PIECE_ROWS = 100_000  # rows per object in the script
+# The names of captions.outcome.
 _OUTCOMES = {"reach": ("reached", "failed"), "episode": ("terminated", "truncated", "stopped")}
-_ENDINGS = {"reach": ("reached",), "episode": ("terminated", "truncated")}  # columns of the table
+_ENDINGS = {"reach": ("reached",), "episode": ("terminated", "truncated")}  # by column
 
 
 @dataclass(frozen=True)
 class Totals:
-    """What the rows add up to."""
+    """Summary statistics of the rows."""
 
     episodes: int
-    outcomes: dict[str, int]  # how many episodes have each
+    outcomes: dict[str, int]  # number of episodes by outcome
     steps: dict[str, float]  # see `spread_of`
     returns: dict[str, float]
-    decimals: int  # that the returns are shown with
+    decimals: int  # decimals of the returns shown
 
 
 def spread_of(column: pd.Series, numbers: pd.Series) -> dict[str, float]:
-    """Return how a column's numbers are spread.
+    """Return summary statistics of a column.
 
     Args:
-        column: the numbers.
-        numbers: each row's reach or episode.
+        column: the values.
+        numbers: the number of each row's reach or episode.
 
     Returns:
-        mean, std (of these episodes themselves, divided by their number), median, least and most;
-        the first row that has the least or the most, and its reach or episode.
+        mean, std (of the population), median, least and most. For least and most also the first
+        row with that value (least_row), and its reach or episode (least_number).
     """
     values = column.to_numpy()
     spread = {"mean": values.mean(), "std": values.std(), "median": np.median(values)}
@@ -47,26 +47,26 @@ def spread_of(column: pd.Series, numbers: pd.Series) -> dict[str, float]:
 
 
 def columns(unit: str) -> tuple[str, ...]:
-    """Return the table's columns that a page takes; unit: "reach" or "episode"."""
+    """Return the columns that the report needs from the table, for "reach" or "episode"."""
     common = (unit, "seed", "steps", "return", "start_s")
     return (*common, *_ENDINGS[unit], *(["attempt"] if unit == "reach" else []))
 
 
 def outcomes(rows: pd.DataFrame, unit: str) -> np.ndarray:
-    """Return the outcome of each row, as a number: 0 where it reached, or was terminated."""
+    """Return the outcome of each row as an index: 0 for reached or terminated, and so on."""
     ended = [rows[name].to_numpy() for name in _ENDINGS[unit]]
     return np.select(ended, range(len(ended)), len(ended)).astype(np.int8)
 
 
 def write_rows(path: Path, table: pd.DataFrame, fps: int, unit: str) -> Totals:
-    """Write the page's rows to `path`, a script; table: `columns(unit)`, in film order.
+    """Write the rows of a table with `columns(unit)`, in film order, to a script.
 
-    Raises GoalreelError if there are more than a page can hold.
+    Raises GoalreelError if there are more rows than a page can hold.
     """
     if len(table) > MAX_ROWS:
         raise GoalreelError(
-            f"the report's page lists up to {MAX_ROWS:,} episodes, and the film has more; "
-            f"film fewer for a report. episodes.csv lists all of them."
+            f"report: A report can list {MAX_ROWS:,} episodes, and the film has {len(table):,}. "
+            f"Film fewer episodes, or read episodes.csv."
         )
     names, ended, decimals = _OUTCOMES[unit], outcomes(table, unit), _decimals(table["return"])
     frames = (table["start_s"] * fps).round().astype(np.int64)
@@ -84,11 +84,11 @@ def write_rows(path: Path, table: pd.DataFrame, fps: int, unit: str) -> Totals:
 
 
 def _data(rows: pd.DataFrame, unit: str) -> str:
-    """Return rows as JSON, by columns so that no name is repeated in each row."""
+    """Return rows as JSON by column, which does not repeat the names in each row."""
     named = {"number": unit, "seed": "seed", "steps": "steps"}
     named |= {"attempt": "attempt"} if unit == "reach" else {}
     values = {name: rows[column].tolist() for name, column in named.items()}
-    # JavaScript's numbers are exact up to 2**53; a larger seed is a text.
+    # JavaScript's numbers are exact up to 2**53, so larger seeds become strings.
     values["seed"] = [seed if seed <= 1 << 53 else str(seed) for seed in values["seed"]]
     values["return"] = rows["return"].round(6).tolist()
     values |= {name: rows[name].tolist() for name in ("outcome", "frame")}
@@ -96,7 +96,7 @@ def _data(rows: pd.DataFrame, unit: str) -> str:
 
 
 def _decimals(returns: pd.Series) -> int:
-    """Return with how many decimals returns are shown: about four digits in all."""
+    """Return the number of decimals that gives returns about four digits."""
     if (returns == returns.round()).all():
         return 0
     largest = returns.abs().max()

@@ -1,4 +1,4 @@
-"""What the plots of a report share: axes, ticks, and how a number is written."""
+"""Helpers that the plots of a report share: axes, ticks and number formatting."""
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -7,12 +7,12 @@ _TICKS = [1, 2, 5, 10]
 
 
 def panels(count: int, columns: int, width: float, height: float):
-    """Return a figure of this size in inches, and `count` axes in rows of some columns."""
+    """Return a figure of a size in inches, and its `count` axes in a grid."""
     figure = Figure(figsize=(width, height))
     grid = figure.subplots(-(-count // columns), columns, squeeze=False).ravel()
     for axes in grid[count:]:
         axes.remove()
-    across, up = (7, 7) if count == 1 else (5, 4)  # ticks at most, and one
+    across, up = (7, 7) if count == 1 else (5, 4)  # the greatest number of intervals between ticks
     for axes in grid[:count]:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=across, steps=_TICKS))
         axes.yaxis.set_major_locator(MaxNLocator(nbins=up, steps=_TICKS))
@@ -20,10 +20,10 @@ def panels(count: int, columns: int, width: float, height: float):
 
 
 def whole() -> MaxNLocator:
-    """Return ticks at whole numbers, for counts."""
+    """Return a locator that puts ticks at whole numbers."""
     return MaxNLocator(nbins=7, steps=_TICKS, integer=True, min_n_ticks=1)
 
 
 def numbered(value: float) -> str:
-    """Return a number with a thousands separator and as many decimals as it needs, two at most."""
+    """Return a number with thousands separators and, if it is not whole, two or three decimals."""
     return f"{value:,.0f}" if value == round(value) else f"{value:,.{2 if abs(value) >= 1 else 3}f}"

@@ -1,7 +1,7 @@
-"""The plots of a run: those that its episodes fill, and no other.
+"""Draw the plots of a run.
 
-Each function returns a figure, its title and its finding, or None if it has nothing to show.
-Timings are not among the plots, since they differ from run to run.
+Each function in PLOTS returns a figure, its title and a description, or None if the plot does not
+apply to the run. Timings have no plot, since they differ between runs.
 """
 
 import os
@@ -21,45 +21,45 @@ from goalreel.report.plot_style import numbered, panels, whole
 from goalreel.report.reach_rate import ReachRate, read_table
 from goalreel.report.trajectory_plots import Sample, plot_actions, plot_states
 
-Plot = tuple[Figure, str, str]  # with its title and its finding in a sentence or two
+Plot = tuple[Figure, str, str]  # with its title and description
 
-_MAX_POINTS, _MAX_RETURNS = 2000, 20_000  # episodes that are shown
+_MAX_POINTS, _MAX_RETURNS = 2000, 20_000  # the most episodes in a plot
 _MAX_BARS = 60
 _MARKERS = {"terminated": "o", "truncated": "^", "stopped": "s"}
-_MIN_SMOOTHED = 20  # episodes from which on a running mean is drawn
+_MIN_SMOOTHED = 20  # a running mean needs at least so many episodes
 _HOLLOW = {"markerfacecolor": "none", "markeredgecolor": FILL, "markeredgewidth": 0.8}
 
 
 @dataclass(frozen=True)
 class PlottedRun:
-    """A run, as plots take it."""
+    """The data of a run that plots show."""
 
-    unit: str  # "reach" or "episode", what was asked for
-    episodes: pd.DataFrame  # of `read_episodes`
+    unit: str  # "reach" or "episode"
+    episodes: pd.DataFrame  # the result of `read_episodes`
     sample: Sample
-    rate: ReachRate | None  # of reaches
+    rate: ReachRate | None  # None unless the unit is "reach"
 
     @property
     def counted(self) -> pd.DataFrame:
-        """The episodes that count: all of them, or those that reached."""
+        """All episodes or, in a run of reaches, those that reached the goal."""
         return self.episodes[self.episodes["reached"]] if self.unit == "reach" else self.episodes
 
     @property
     def reward(self) -> float | None:
-        """The reward of every step where that is one number, and so the steps tell the return."""
+        """The reward of every step if it is constant, so that the steps determine the return."""
         returns, steps = self.episodes["return"], self.episodes["steps"]
         reward = returns.iloc[0] / steps.iloc[0] if steps.iloc[0] else 0
         return reward if reward and np.allclose(returns, reward * steps) else None
 
 
 def read_episodes(table: str | os.PathLike, unit: str) -> pd.DataFrame:
-    """Return what plots show of the table of episodes. Raises GoalreelError as `read_table`."""
+    """Read the columns that plots need from a table. Raises GoalreelError like `read_table`."""
     more = ("initial_position", "reached") if unit == "reach" else ()
     return read_table(table, ("steps", "return", "terminated", "truncated", *more))
 
 
 def draw_plots(folder: Path, run: PlottedRun, spec: str) -> list[Path]:
-    """Draw the plots that apply to a run into a folder and return their files in a page's order."""
+    """Draw the plots that apply to a run, and return their paths in order."""
     made = []
     for name, plot in PLOTS.items():
         with plot_style():
@@ -71,19 +71,20 @@ def draw_plots(folder: Path, run: PlottedRun, spec: str) -> list[Path]:
 
 
 def plot_returns(run: PlottedRun) -> Plot | None:
-    """Draw the histogram of returns, their mean marked."""
+    """Draw a histogram of the returns with their mean."""
     returns = run.episodes["return"]
-    # Where each step has the same reward, the steps say it all.
+    # With a constant reward per step, the histogram of steps shows the same.
     if _constant(returns) or (run.reward is not None and not _constant(run.counted["steps"])):
         return None
     low, high, mean = map(numbered, (returns.min(), returns.max(), returns.mean()))
     figure = _histogram(returns, returns.mean(), f"mean {mean}", "return", run.unit)
     shown = pluralize(len(returns), run.unit)
-    return figure, "Returns", f"The returns of {shown} are {low} to {high}; the mean is {mean}."
+    text = f"The returns of {shown} range from {low} to {high}. The mean is {mean}."
+    return figure, "Returns", text
 
 
 def plot_steps(run: PlottedRun) -> Plot | None:
-    """Draw the histogram of steps, its median marked."""
+    """Draw a histogram of the steps with their median."""
     steps, returns, reaches = run.counted["steps"], run.episodes["return"], run.unit == "reach"
     if _constant(steps):
         return None
@@ -91,17 +92,17 @@ def plot_steps(run: PlottedRun) -> Plot | None:
     goal = "goal" if reaches else "end"
     labels = f"median {median}", f"steps from reset to {goal}", run.unit
     figure = _histogram(steps, steps.median(), *labels)
-    text = f"{pluralize(len(steps), run.unit)} took {low:,} to {high:,} steps; the median is "
+    text = f"{pluralize(len(steps), run.unit)} took {low:,} to {high:,} steps. The median is "
     text += f"{median}."
     if _constant(returns):
         text += f" Every return is {numbered(returns.min())}."
     elif run.reward is not None:
-        text += f" Each step's reward is {numbered(run.reward)}: returns are spread as the steps."
+        text += f" Every step's reward is {numbered(run.reward)}, which determines the return."
     return figure, "Steps to the goal" if reaches else "Steps", text
 
 
 def _histogram(values: pd.Series, mark: float, label: str, xlabel: str, unit: str) -> Figure:
-    """Return a histogram with one value marked; bars of whole numbers have as many of them each."""
+    """Return a histogram with one value marked. Whole numbers get bars of equal whole widths."""
     figure, (axes,) = panels(1, 1, 5.5, 3.8)
     low, high = values.min(), values.max()
     bars = min(_MAX_BARS, max(int(2 * len(values) ** 0.5), 12))
@@ -118,7 +119,7 @@ def _histogram(values: pd.Series, mark: float, label: str, xlabel: str, unit: st
 
 
 def plot_return_by_episode(run: PlottedRun) -> Plot | None:
-    """Draw the returns in film order and, of many, their running mean."""
+    """Draw the returns in film order and, for many episodes, their running mean."""
     if _constant(run.episodes["return"]):
         return None
     figure, (axes,) = panels(1, 1, 5.5, 3.8)
@@ -136,8 +137,8 @@ def plot_return_by_episode(run: PlottedRun) -> Plot | None:
         window = max(min(count // 10, 100), 5)
         means, label = values.rolling(window).mean(), f"mean of the last {window}"
         axes.plot(means.index, means, color=MARK, lw=1.8, label=label)
-        text += f"; the line is the mean of the last {window}"
-        text += " that are shown" if count < len(run.episodes) else ""
+        text += f". The line is the mean of the last {window}"
+        text += " shown" if count < len(run.episodes) else ""
     if len(axes.lines) > 1:
         figure.legend(loc="outside lower center", ncols=3, frameon=False)
     axes.xaxis.set_major_locator(whole())
@@ -146,7 +147,7 @@ def plot_return_by_episode(run: PlottedRun) -> Plot | None:
 
 
 def plot_initial_position(run: PlottedRun) -> Plot | None:
-    """Draw the steps to the goal against the initial position, where there is one."""
+    """Draw the steps to the goal by initial position, if the environment has one."""
     if run.unit != "reach":
         return None
     rows = run.counted.dropna(subset="initial_position")
@@ -154,17 +155,17 @@ def plot_initial_position(run: PlottedRun) -> Plot | None:
         return None
     rows = rows.iloc[spread(range(len(rows)), _MAX_POINTS)]
     figure, (axes,) = panels(1, 1, 5.5, 3.8)
-    # Hollow circles: where many overlap, they grow dark.
+    # Hollow circles show how many overlap.
     axes.plot(rows["initial_position"], rows["steps"], "o", markersize=4, **_HOLLOW)
     axes.yaxis.set_major_locator(whole())
     shown = _chosen(len(rows), len(run.counted), run.unit)
     axes.set(xlabel="initial position", ylabel="steps from reset to goal")
-    text = f"Steps to the goal of {shown} by the position that they started from."
+    text = f"Steps to the goal of {shown} by initial position."
     return figure, "Steps by initial position", text
 
 
 def plot_reach_rate(run: PlottedRun) -> Plot | None:
-    """Draw the share of attempts that reached the goal, with its 95% interval."""
+    """Draw the share of attempts that reached the goal, with its 95% confidence interval."""
     rate = run.rate
     if rate is None:
         return None
@@ -200,6 +201,6 @@ def _constant(values: pd.Series) -> bool:
 
 
 def _chosen(shown: int, total: int, unit: str) -> str:
-    """Return how many episodes are shown, in words."""
-    words = pluralize(shown, unit)
-    return words if shown == total else f"{words} of {total:,}, evenly chosen,"
+    """Return the number of episodes shown, in words."""
+    words = pluralize(total, unit)
+    return words if shown == total else f"{shown:,} of {words}, evenly sampled,"

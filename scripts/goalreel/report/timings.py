@@ -1,4 +1,4 @@
-"""Timings: what the stages of a run took, from the files of Snakemake's `benchmark`."""
+"""Read how long the stages of a run took, from Snakemake's benchmark files."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,12 +10,12 @@ from goalreel.films.shards import shard_name
 def read_timings(
     benchmarks: Path, stages: Iterable[str], shards: int
 ) -> dict[str, tuple[int, float]]:
-    """Return of each stage how many jobs it took, and the seconds of all of them together.
+    """Return the number of jobs of each stage, and their total time in seconds.
 
     Args:
-        benchmarks: the folder of STAGE.tsv or STAGE/SHARD.tsv; a stage without any is left out, as
-            are those of a longer film's shards.
-        stages: in the order to be shown.
+        benchmarks: the folder with STAGE.tsv or STAGE/SHARD.tsv files. Stages without files are
+            skipped, and so are shards beyond the film's.
+        stages: the names of the stages, in the order to show.
         shards: the film's number of shards.
 
     Raises:

@@ -1,6 +1,6 @@
-"""Plots of what episodes did, step by step: their states and their actions.
+"""Plot the states and the actions of episodes.
 
-Both show a sample, evenly spread and drawn without chance: the same run gives the same plots.
+Both plots show an evenly spaced sample without randomness, so a run always gives the same plots.
 """
 
 from collections.abc import Sequence
@@ -17,34 +17,34 @@ from goalreel.files.svg_plot import FILL
 from goalreel.report.plot_style import panels, whole
 from goalreel.simulation.trajectories import read_trajectories
 
-_MAX_SHARDS, _MAX_EPISODES, _MAX_ACTIONS = 24, 120, 100_000  # of a sample, at most
+_MAX_SHARDS, _MAX_EPISODES, _MAX_ACTIONS = 24, 120, 100_000  # the limits of a sample
 _MAX_CURVES = 40  # episodes whose states are shown
-_CURVE_POINTS = 200  # of each of them
-_MAX_NUMBERS = 8  # of a state that is plotted
-_MAX_PANELS = 6  # numbers of an action
+_CURVE_POINTS = 200  # points per curve
+_MAX_NUMBERS = 8  # dimensions of a state; larger states are not plotted
+_MAX_PANELS = 6  # dimensions of an action
 _MAX_BARS = 32  # actions that have a bar each
-_MAX_NAMED = 6  # actions whose shares the caption tells
+_MAX_NAMED = 6  # actions whose shares the description lists
 _BINS = 41
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What evenly chosen episodes of the film did."""
+    """The states and actions of a sample of the film's episodes."""
 
     states: list[np.ndarray]  # (steps + 1, width) float64 each
-    returns: np.ndarray  # (episodes,) float64, theirs
-    actions: np.ndarray  # (actions, numbers), of the same shards
+    returns: np.ndarray  # (episodes,) float64, of the same episodes
+    actions: np.ndarray  # (actions, dimensions), from the same shards
 
 
 def read_sample(trajectories: Sequence[Path], unit: str) -> Sample:
-    """Return what evenly chosen episodes did; of many shards only some files are read.
+    """Read a sample of episodes, from at most 24 shards.
 
     Args:
-        trajectories: the files of all shards.
-        unit: "reach", where only reaches count, or "episode".
+        trajectories: the trajectory files of all shards.
+        unit: "reach" to sample only episodes that reached the goal, or "episode".
 
     Raises:
-        GoalreelError: as `read_trajectories`.
+        GoalreelError: like `read_trajectories`.
     """
     states, returns, actions = [], [], []
     chosen = spread(trajectories, _MAX_SHARDS)
@@ -60,9 +60,9 @@ def read_sample(trajectories: Sequence[Path], unit: str) -> Sample:
 
 
 def plot_states(sample: Sample, unit: str, total: int) -> tuple[Figure, str, str] | None:
-    """Draw each number of the state over the steps of some episodes, coloured by return.
+    """Draw each dimension of the state over the steps, with episodes colored by return.
 
-    total: how many episodes the sample was chosen from.
+    total: the number of episodes that were sampled.
     """
     if not sample.states or not 0 < sample.states[0].shape[1] <= _MAX_NUMBERS:
         return None
@@ -74,7 +74,7 @@ def plot_states(sample: Sample, unit: str, total: int) -> tuple[Figure, str, str
     for number, axes in enumerate(grid):
         curves = []
         for values in states:
-            # The last state too, which is where the episode ended.
+            # Includes the last state.
             steps = np.unique(np.linspace(0, len(values) - 1, _CURVE_POINTS).round().astype(int))
             curves.append(np.stack([steps, values[steps, number]], axis=1))
         lines = LineCollection(curves, cmap="cividis", linewidths=0.7, alpha=0.8)
@@ -87,23 +87,23 @@ def plot_states(sample: Sample, unit: str, total: int) -> tuple[Figure, str, str
             axes.set_xlabel("step", size=9)
     if varied:
         figure.colorbar(lines, ax=grid, label="return", fraction=0.05)
-    words = pluralize(len(states), unit)
-    words += f", evenly chosen of {total:,}" if len(states) < total else ""
-    numbers = "number" if width == 1 else f"{width} numbers"
-    text = f"The {numbers} of the state over the steps of {words}, a line each"
-    return figure, "States", text + (", coloured by its return." if varied else ".")
+    words = pluralize(total, unit)
+    words = f"{len(states)} of {words}, evenly sampled" if len(states) < total else words
+    dimensions = "state" if width == 1 else f"{width} dimensions of the state"
+    text = f"The {dimensions} over the steps of {words}. Each line is one {unit}"
+    return figure, "States", text + (", colored by its return." if varied else ".")
 
 
 def plot_actions(actions: np.ndarray) -> tuple[Figure, str, str]:
-    """Draw how often which action was taken: a bar each, or a histogram of each number."""
+    """Draw how often each action was taken, or a histogram of each dimension."""
     numbers = actions.T[:_MAX_PANELS]
     count, is_whole = len(numbers), actions.dtype.kind in "iub"
     columns = min(count, 3)
     height = 3.8 if count == 1 else -(-count // columns) * 1.9 + 0.3
     figure, grid = panels(count, columns, 5.5, height)
     size = 11 if count == 1 else 10
-    figure.supxlabel("action" if count == 1 else "number of the action", size=size)
-    figure.supylabel("share of the steps", size=size)
+    figure.supxlabel("action" if count == 1 else "value of the action", size=size)
+    figure.supylabel("share of steps", size=size)
     for number, (axes, values) in enumerate(zip(grid, numbers, strict=True)):
         _draw_actions(axes, values, is_whole)
         axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
@@ -113,12 +113,12 @@ def plot_actions(actions: np.ndarray) -> tuple[Figure, str, str]:
 
 
 def _name_panel(axes, number: int) -> None:
-    axes.set_title(f"number {number}", size=9, loc="left", pad=2)
+    axes.set_title(f"dimension {number}", size=9, loc="left", pad=2)
     axes.tick_params(labelsize=8)
 
 
 def _draw_actions(axes, values: np.ndarray, is_whole: bool) -> None:
-    """Draw the shares of values as bars."""
+    """Draw the share of each value as a bar."""
     low, high = values.min(), values.max()
     edges = np.linspace(low, high, _BINS) if low < high else [low - 0.5, low + 0.5]
     style = {"edgecolor": "white", "lw": 0.3}
@@ -129,15 +129,15 @@ def _draw_actions(axes, values: np.ndarray, is_whole: bool) -> None:
 
 
 def _describe_actions(actions: np.ndarray, numbers: np.ndarray, is_whole: bool) -> str:
-    """Return the plot's finding in a sentence."""
-    text = f"What was done in {len(actions):,} steps"
-    text += ", evenly chosen" if len(actions) == _MAX_ACTIONS else ""
+    """Return the description of the plot."""
+    text = f"Actions in {len(actions):,} steps"
+    text += ", evenly sampled" if len(actions) == _MAX_ACTIONS else ""
     if len(numbers) < actions.shape[1]:
-        return f"{text}: the first {len(numbers)} of an action's {actions.shape[1]} numbers."
+        return f"{text}: the first {len(numbers)} of {actions.shape[1]} dimensions."
     if len(numbers) > 1:
-        return f"{text}: the {len(numbers)} numbers of an action."
+        return f"{text}: all {len(numbers)} dimensions."
     if not is_whole:
-        return f"{text}: actions from {actions.min():.3g} to {actions.max():.3g}."
+        return f"{text}: values from {actions.min():.3g} to {actions.max():.3g}."
     values, counts = np.unique(actions, return_counts=True)
     often = np.argsort(-counts, kind="stable")[:_MAX_NAMED]
     shares = ", ".join(f"{values[i]} in {counts[i] / len(actions):.1%}" for i in often)

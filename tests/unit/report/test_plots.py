@@ -19,12 +19,12 @@ from goalreel.report.reach_rate import reach_rate, read_table, wilson
 from goalreel.report.trajectory_plots import Sample, read_sample
 from goalreel.simulation.trajectories import write_trajectories
 
-# Plots of reaches in MountainCar-v0. Returns are minus the steps, and have no histogram.
+# The plots of MountainCar-v0 reaches. Returns are minus the steps, so they have no histogram.
 NAMES = ["steps", "return_by_episode", "initial_position", "states", "actions", "reach_rate"]
 
 
 def draw(results, folder, **environment) -> list:
-    """Draw the plots of a run as its rule does, and return their paths in the page's order."""
+    """Draw the plots of a run like its rule, and return their paths in the report's order."""
     config = {"env": DISCRETE, "unit": "reach", "policy": PUMP}
     spec = json.dumps({"stage": "plots", "config": config, "shard": {"shards": 2}})
     subprocess.run(
@@ -43,19 +43,19 @@ def test_plots_show_the_tables_in_reproducible_bytes(filmed, tmp_path):
     steps = pd.read_csv(results / "episodes.csv")["steps"]
     assert [path.stem for path in made] == NAMES
     captions = dict(zip(NAMES, map(read_caption, made), strict=True))
-    told = f"8 reaches took {steps.min()} to {steps.max()} steps; the median is {steps.median():g}."
+    told = f"8 reaches took {steps.min()} to {steps.max()} steps. The median is {steps.median():g}."
     assert captions["steps"].description.startswith(told)
-    assert "Each step's reward is -1" in captions["steps"].description
+    assert "Every step's reward is -1" in captions["steps"].description
     assert "8 of 8 attempts reached the goal, 100.0% (95%" in captions["reach_rate"].description
-    assert "2 numbers of the state over the steps of 8 reaches" in captions["states"].description
+    assert "2 dimensions of the state over the steps of 8 reaches" in captions["states"].description
     rc.write_text("font.size: 30\nsvg.fonttype: none\nimage.cmap: jet\nlines.linewidth: 9\n")
     settings = {"MATPLOTLIBRC": str(rc), "PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "1"}
     again = draw(results, tmp_path / "second", **settings)
     for path, caption, other in zip(made, captions.values(), again, strict=True):
         text = path.read_text(encoding="utf-8")
-        assert text == other.read_text(encoding="utf-8"), "whatever the user's matplotlibrc"
+        assert text == other.read_text(encoding="utf-8"), "a matplotlibrc changes the bytes"
         assert json.loads(caption.spec)["stage"] == "plots"
-        assert not re.search(r'(href|src)="(?!#|data:)', text), "nothing outside the file is used"
+        assert not re.search(r'(href|src)="(?!#|data:)', text), "the file uses nothing outside"
 
 
 # R. G. Newcombe, "Two-sided confidence intervals for the single proportion", Statistics in Medicine
@@ -80,7 +80,7 @@ def test_plots_of_a_long_run_show_some_episodes_and_say_so(tmp_path, monkeypatch
     trajectories = simulated(reaches=range(60), policy=PUMP | {"epsilon": 0.6})
     rows = map(trajectories.attempts.row, range(len(trajectories.attempts.steps)))
     table = pd.DataFrame(rows)
-    # The environment decides what counts as reaching.
+    # The column `reached` counts, not `terminated`.
     table["terminated"], table["truncated"] = table["truncated"], table["terminated"]
     table.to_csv(tmp_path / "t.csv", index=False)
     write_trajectories(tmp_path / "00000.npz", trajectories)
@@ -94,10 +94,10 @@ def test_plots_of_a_long_run_show_some_episodes_and_say_so(tmp_path, monkeypatch
     run = plots.PlottedRun("reach", plots.read_episodes(tmp_path / "t.csv", "reach"), sample, rate)
     captions = {p.stem: read_caption(p).description for p in plots.draw_plots(tmp_path, run, "{}")}
     steps = table["steps"][table["reached"]]
-    told = f"60 reaches took {steps.min()} to {steps.max()} steps; the median is {steps.median()}"
+    told = f"60 reaches took {steps.min()} to {steps.max()} steps. The median is {steps.median()}"
     assert captions["steps"].startswith(told.removesuffix(".0"))
-    assert "of 16 reaches of 60, evenly chosen, by the position" in captions["initial_position"]
-    shown = f"40 reaches of {len(table)}, evenly chosen, in film order"
+    assert "of 16 of 60 reaches, evenly sampled, by initial" in captions["initial_position"]
+    shown = f"40 of {len(table)} reaches, evenly sampled, in film order"
     assert shown in captions["return_by_episode"]
     assert f"60 of {len(table)} attempts reached the goal" in captions["reach_rate"]
 
@@ -115,12 +115,12 @@ def test_plot_sample_is_small_and_covers_all_shards(tmp_path, monkeypatch):
     monkeypatch.setattr(trajectory_plots, "_MAX_EPISODES", 6)
     assert len(read_sample(paths, "reach").states) == 6
     monkeypatch.setattr(trajectory_plots, "_MAX_SHARDS", 2)
-    (tmp_path / "00001.npz").unlink()  # the first and the last one count half
+    (tmp_path / "00001.npz").unlink()  # the first and the last shard give half each
     assert len(read_sample(paths, "reach").states) == 6
 
 
 def run_of(returns, steps, states=()) -> plots.PlottedRun:
-    """Return a run of episodes in the format of plots."""
+    """Return a PlottedRun of episodes."""
     rows = pd.DataFrame({"return": np.array(returns, float), "steps": steps})
     rows = rows.assign(terminated=False, truncated=True)
     sample = Sample(list(states), np.array(returns[: len(states)]), np.array([[0], [1]]))
@@ -130,7 +130,7 @@ def run_of(returns, steps, states=()) -> plots.PlottedRun:
 WALKS = [np.cumsum(np.ones((5, 4)) * k, axis=0) for k in (1, 2)]
 BY_RETURN = ["returns", "steps", "return_by_episode", "actions"]
 APPLY = [
-    # The reward of a step is 1, so returns equal steps.
+    # Every step's reward is 1, so the returns equal the steps.
     (run_of([5, 9], [5, 9], WALKS), ["steps", "return_by_episode", "states", "actions"]),
     # All episodes have the same length.
     (run_of([-3.5, -9], [200, 200]), ["returns", "return_by_episode", "actions"]),
@@ -156,9 +156,9 @@ def test_only_plots_that_have_something_to_show_are_drawn(run, names, tmp_path):
     ("actions", "told"),
     [
         ([1] * 6 + [3] * 2, "in 8 steps: action 1 in 75.0%, 3 in 25.0%."),
-        ([-0.5, 0.25, 2.0], "in 3 steps: actions from -0.5 to 2."),
-        ([[0, 1]] * 3, "in 3 steps: the 2 numbers of an action."),
-        ([[0.5] * 17] * 3, "in 3 steps: the first 6 of an action's 17 numbers."),
+        ([-0.5, 0.25, 2.0], "in 3 steps: values from -0.5 to 2."),
+        ([[0, 1]] * 3, "in 3 steps: all 2 dimensions."),
+        ([[0.5] * 17] * 3, "in 3 steps: the first 6 of 17 dimensions."),
         (list(range(400)), "in 400 steps: action 0 in 0.2%"),
     ],
 )

@@ -1,4 +1,4 @@
-"""In a real browser, the report opens from disk and leads from every row to its frame."""
+"""In a real browser, the report opens from disk and each row leads to its frame."""
 
 import io
 import itertools
@@ -40,7 +40,7 @@ CARDS = 15  # frames of a title card
 
 
 def written(folder: Path, results: Path, plots: Path, files=(), **config) -> Path:
-    """Write a report as the rule does, with other files and options, and return its folder."""
+    """Write a report like its rule, with changed files and options, and return its folder."""
     config = {"env": DISCRETE, "film.fps": 30, "unit": "reach", "policy": PUMP} | config
     spec = {"stage": "report", "config": config, "shard": {"shards": 2, "reaches": 8}}
     paths = {
@@ -56,7 +56,7 @@ def written(folder: Path, results: Path, plots: Path, files=(), **config) -> Pat
 
 @pytest.fixture(scope="module")
 def plots(filmed, tmp_path_factory) -> Path:
-    """Return the folder of the finished film's plots."""
+    """Return the folder of the plots of the film."""
     return draw(filmed.folder / "results", tmp_path_factory.mktemp("plots"))[0].parent
 
 
@@ -68,18 +68,18 @@ def table(filmed) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def report(filmed, plots, tmp_path_factory) -> Path:
-    """Return a report with views that was moved to a folder with a harsh name."""
+    """Return a report with views, moved to a folder with a difficult name."""
     results, made = filmed.folder / "results", tmp_path_factory.mktemp("report")
-    film, names = results / "film.mp4", ("swarm", "grid")  # any video
+    film, names = results / "film.mp4", ("swarm", "grid")  # any video works
     views = {name: shutil.copyfile(film, made / f"{name}.mp4") for name in names}
     folder = written(made / "report", results, plots, views)
     return folder.rename(tmp_path_factory.mktemp("moved") / HARSH.replace("/", ""))
 
 
 def altered(report: Path, folder: Path, name: str, content: bytes) -> str:
-    """Copy a report, rewrite one file, and return the address of its page."""
+    """Copy a report, replace one file, and return the URL of its page."""
     shutil.copytree(report, folder, copy_function=os.link)
-    (folder / name).unlink()  # the original is a hard link of the same file
+    (folder / name).unlink()  # it is a hard link to the original
     (folder / name).write_bytes(content)
     return (folder / "index.html").as_uri()
 
@@ -93,7 +93,7 @@ def driver(tmp_path_factory):
 
 @pytest.fixture
 def page(driver, report):
-    """Return the browser with a newly opened report, and check that its console is empty."""
+    """Return the browser with the report just opened. The page must not log anything."""
     screen(driver, 1280, 900)
     driver.get("about:blank")
     requests(driver)
@@ -113,7 +113,7 @@ def listed(driver) -> list[int]:
 
 
 def assert_shows(driver, filmed, row: int, step: int) -> None:
-    """Compare the frame of the film with the frame caches: this episode and step, not the next."""
+    """Compare the film's frame with the cached frames of this step and its neighbors."""
     shard, number = divmod(row, 4)
     cache = goalreel.open_cache(filmed.folder / "results" / "frames" / f"{shard:05d}.npz")
     frames = cache.episode(number)
@@ -121,7 +121,7 @@ def assert_shows(driver, filmed, row: int, step: int) -> None:
     seen = picture(driver, "film").astype(np.int16)[35:]  # below the captions
     pictures = {n: cache[frames[n]][35:] for n in around}
     near = {n: np.abs(pictures[n] - seen).mean() for n in around}
-    # The next frame of a slow car may be the same.
+    # A car that hardly moves may look the same in neighboring frames.
     others = [near[n] for n in around if (pictures[n] != pictures[step]).any()]
     assert near[step] < 1 and near[step] < min(others), near
 
@@ -157,7 +157,7 @@ def test_the_film_plays_and_the_list_follows(page, filmed, table):
     assert one(page, "[aria-selected=true]").get_attribute("id") == "episode-3"
     page.switch_to.active_element.send_keys(Keys.SPACE)
     wait(page, f"{film}.paused")
-    # The frames of other steps are at their times.
+    # Other steps are also at their exact time.
     seeking(page, lambda: page.execute_script(f"{film}.currentTime = {starts[6] + 70.5 / 30}"))
     assert_shows(page, filmed, 6, 70)
 
@@ -181,7 +181,7 @@ def test_filters_are_those_of_the_table(page, table):
             one(page, f"#{name}").send_keys(str(value))
         assert listed(page) == table.index[chosen].tolist() != list(range(8))
     one(page, "#outcome").send_keys("failed")
-    assert listed(page) == [] and "No episode passes" in one(page, "#episodes").text
+    assert listed(page) == [] and "No episode matches" in one(page, "#episodes").text
 
 
 @pytest.mark.slow
@@ -207,7 +207,7 @@ def test_the_summary_leads_to_the_best_and_the_worst(page, filmed, table):
     links = {link.find_element("xpath", "../../dt").text: link for link in all_of(page, ".seek")}
     assert links.keys() == {"best", "worst", "fewest", "most"}
     best, worst = table["return"].idxmax(), table["return"].idxmin()
-    one(page, "#seed").send_keys(str(table["seed"][best]))  # the others are filtered out
+    one(page, "#seed").send_keys(str(table["seed"][best]))  # filters out the others
     seeking(page, lambda: page.execute_script("arguments[0].click()", links["worst"]))
     assert_shows(page, filmed, worst, 0)
 
@@ -260,7 +260,7 @@ def test_a_page_of_episodes_says_so(driver, filmed, plots, table, tmp_path):
     table = table.rename(columns={"reach": "episode"})
     table = table.drop(columns=["attempt", "initial_position", "reached"])
     table.loc[[2, 5], ["terminated", "truncated"]] = [False, True]
-    table.loc[7, ["terminated", "truncated"]] = [False, False]  # where a recording ends
+    table.loc[7, ["terminated", "truncated"]] = [False, False]  # a recording that ends early
     table["return"] = np.linspace(-1.23456, 9.87654, 8)
     table.to_csv(tmp_path / "episodes.csv", index=False)
     (tmp_path / "plots").mkdir()
@@ -295,7 +295,7 @@ def test_all_text_can_be_read_and_nothing_reaches_beyond_a_phone(page):
         assert wide[0] <= wide[1] == size[0]
         rows = one(page, "#episodes")
         assert int(rows.get_property("scrollWidth")) <= int(rows.get_property("clientWidth"))
-    # Chromium's accessibility tree names all controls and players.
+    # Chromium's accessibility tree must name everything that can be operated or played.
     page.execute_cdp_cmd("Accessibility.enable", {})
     nodes = page.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     operated = {"listbox", "option", "spinbutton", "searchbox", "table", "link", "region"}
@@ -350,7 +350,7 @@ def test_report_is_reproducible_and_links_the_film(filmed, plots, tmp_path):
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "steps.svg").write_text("<svg/>")
     write_sums(tmp_path / "bad" / SUMS, [tmp_path / "bad" / "steps.svg"])
-    with pytest.raises(GoalreelError, match=r"steps\.svg.* not a plot"):
+    with pytest.raises(GoalreelError, match=r"steps\.svg.* not a goalreel plot"):
         written(kept, results, tmp_path / "bad")
     assert files == {path.name: path.read_bytes() for path in kept.iterdir()}
     assert {path.name for path in tmp_path.iterdir()} == {"one", "two", "bad"}, "nothing is left"

@@ -1,19 +1,19 @@
-// The report's behaviour: the list of episodes, its filters, order and pages, the film that it
-// moves, and the strip of pictures of an episode.
-// GOALREEL (data.js) holds the table in pieces, each by columns; `frame` is the film's frame that
-// shows the reset. Typed arrays hold a million rows in 33 MB.
+// The behavior of the report: the list of episodes with its filters, sorting and pages, the film,
+// and the strip of frames of an episode.
+// GOALREEL (data.js) holds the table in pieces, by column. `frame` is the film frame of an
+// episode's reset. Typed arrays hold a million rows in 33 MB.
 "use strict";
 
-const PAGE = 50; // rows that stand in the document at a time, however many episodes there are
-const MOMENTS = 8; // pictures of a strip
-const KEPT = 40; // strips that need not be drawn again
+const PAGE = 50; // rows in the document at a time, for films of any length
+const MOMENTS = 8; // frames in a strip
+const KEPT = 40; // strips to remember
 const { fps, unit, decimals, outcomes } = GOALREEL;
 const reaches = unit === "reach";
 const WORD = reaches ? "Reach" : "Episode";
 const [number, steps, frame] = ["number", "steps", "frame"].map((name) => column(name, Int32Array));
 const returned = column("return", Float64Array);
-const seed = GOALREEL.pieces.flatMap((piece) => piece.seed); // those beyond 2**53 are texts
-const ended = column("outcome", Uint8Array); // an index of `outcomes`
+const seed = GOALREEL.pieces.flatMap((piece) => piece.seed); // strings beyond 2**53
+const ended = column("outcome", Uint8Array); // indices of `outcomes`
 const attempt = reaches ? column("attempt", Int32Array) : new Int32Array(number.length);
 GOALREEL.pieces = null;
 const byId = (id) => document.getElementById(id);
@@ -21,12 +21,12 @@ const film = byId("film");
 const finder = byId("finder");
 const list = byId("episodes");
 const heads = [...byId("columns").children];
-const whole = new Intl.NumberFormat("en-GB");
+const wholeNumber = new Intl.NumberFormat("en-GB");
 const rounded = new Intl.NumberFormat("en-GB", {
   minimumFractionDigits: decimals,
   maximumFractionDigits: decimals,
 });
-// What the list is sorted by; that of `number` is film order, which is that of the time too.
+// Sort keys. Sorting by number or time gives film order.
 const KEYS_OF = {
   number: frame,
   outcome: ended,
@@ -36,12 +36,12 @@ const KEYS_OF = {
   time: frame,
 };
 
-let found = []; // numbers of the episodes that pass the filters, in the list's order
-let places = new Int32Array(number.length); // of each episode in `found`, -1 for none
+let found = []; // rows of the episodes that match the filters, in list order
+let places = new Int32Array(number.length); // the position of each episode in `found`, or -1
 let order = { column: "number", up: true };
 let page = 0;
-let cursor = 0; // the keyboard's place, an index of `found`
-let current = -1; // the episode that the film shows
+let cursor = 0; // the position of the keyboard cursor in `found`
+let current = -1; // the row of the episode that the film shows
 
 function column(name, Numbers) {
   const pieces = GOALREEL.pieces.map((piece) => piece[name]);
@@ -55,15 +55,15 @@ function column(name, Numbers) {
 }
 
 const signed = (text) => text.replace("-", "−");
-const counted = (value) => signed(whole.format(value));
+const counted = (value) => signed(wholeNumber.format(value));
 const returnOf = (episode) => signed(rounded.format(returned[episode]));
 const outcome = (episode) => outcomes[ended[episode]];
 
 function clock(seconds) {
   const tenths = Math.floor(seconds * 10 + 1e-6);
   const [hours, minutes] = [Math.floor(tenths / 36000), Math.floor(tenths / 600) % 60];
-  const rest = ((tenths % 600) / 10).toFixed(1).padStart(4, "0");
-  return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
+  const left = ((tenths % 600) / 10).toFixed(1).padStart(4, "0");
+  return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${left}` : `${minutes}:${left}`;
 }
 
 const time = (episode) => clock(frame[episode] / fps);
@@ -72,14 +72,14 @@ function name(episode) {
   return `${WORD} ${number[episode]}${attempt[episode] ? `, attempt ${attempt[episode]}` : ""}`;
 }
 
-function told(episode) {
+function describe(episode) {
   return (
     `${name(episode)}: ${outcome(episode)}, ${counted(steps[episode])} steps, ` +
     `return ${returnOf(episode)}, seed ${seed[episode]}`
   );
 }
 
-// What a row shows of an episode, column by column.
+// The text of each column for an episode.
 const CELLS = {
   number: (episode) =>
     `${number[episode]}${attempt[episode] ? ` · try ${attempt[episode]}` : ""}`,
@@ -90,8 +90,8 @@ const CELLS = {
   time,
 };
 
-// Which episode a frame belongs to: one begins where the one before has shown its last state, so
-// that a card before its reset is its own.
+// Returns the episode of a film frame. An episode begins after the last state of the one before, so
+// its title card belongs to it.
 function episodeAt(shown) {
   let [low, high] = [0, frame.length - 1];
   while (low < high) {
@@ -120,7 +120,7 @@ function row(place) {
   option.setAttribute("aria-setsize", found.length);
   option.setAttribute("aria-posinset", place + 1);
   option.setAttribute("aria-selected", episode === current);
-  option.setAttribute("aria-label", `${told(episode)}, at ${time(episode)}`);
+  option.setAttribute("aria-label", `${describe(episode)}, at ${time(episode)}`);
   for (const [kind, text] of Object.entries(CELLS)) option.append(cell(text(episode), kind));
   option.children[1].classList.add(outcome(episode));
   return option;
@@ -133,7 +133,7 @@ function drawPage() {
   const rows = [];
   for (let place = page * PAGE; place < last; place++) rows.push(row(place));
   if (!rows.length) {
-    rows.push(cell("No episode passes the filters.", "empty"));
+    rows.push(cell("No episode matches the filters.", "empty"));
   }
   list.replaceChildren(...rows);
   list.scrollTop = 0;
@@ -147,7 +147,7 @@ function drawPage() {
   byId("next").disabled = page === pages - 1;
 }
 
-// Scrolls the list alone: scrollIntoView would move the page under a reader's eyes.
+// Scrolls only the list. scrollIntoView would also scroll the page.
 function bringIntoView(episode) {
   const option = byId(`episode-${episode}`);
   if (!option) return;
@@ -165,7 +165,7 @@ function filter() {
   const [[least, most], [low, high]] = [range("steps"), range("return")];
   const digits = byId("seed").value.trim();
   const wanted = byId("outcome").value;
-  const slack = 0.5 / 10 ** decimals; // a return passes as it is shown
+  const slack = 0.5 / 10 ** decimals; // compare returns as rounded in the list
   found = [];
   for (let episode = 0; episode < number.length; episode++) {
     if (
@@ -182,7 +182,7 @@ function filter() {
   arrange();
 }
 
-// Puts `found` in order; what is alike stays in film order.
+// Sorts `found`. Equal keys stay in film order.
 function arrange() {
   const [keys, sign] = [KEYS_OF[order.column], order.up ? 1 : -1];
   found.sort((a, b) => sign * (keys[a] - keys[b]) || a - b);
@@ -197,14 +197,14 @@ function arrange() {
   }
   page = cursor = 0;
   const sorted = heads.find((head) => head.dataset.column === order.column).textContent;
-  const way = order.column === "number" ? "" : `, by ${sorted.toLowerCase()}`;
+  const way = order.column === "number" ? "" : `, sorted by ${sorted.toLowerCase()}`;
   byId("count").textContent =
     `${counted(found.length)} of ${counted(number.length)} episodes` +
     `${way}${order.up ? "" : ", descending"}`;
   drawPage();
 }
 
-// A first click puts the best return on top, and of all else the least.
+// The first click sorts returns from the best, and other columns from the least.
 function sortBy(head) {
   const column = head.dataset.column;
   order = { column, up: order.column === column ? !order.up : column !== "return" };
@@ -220,7 +220,7 @@ function moveTo(place) {
   point(found[cursor]);
 }
 
-// Half a frame after a frame's time: its own time may round to the frame before.
+// Half a frame later, since a frame's exact time may round to the frame before.
 const moment = (shown) => (shown + 0.5) / fps;
 
 function show(episode) {
@@ -239,8 +239,8 @@ function update() {
   if (episode === current) return;
   byId(`episode-${current}`)?.setAttribute("aria-selected", "false");
   current = episode;
-  byId("now").textContent = told(episode);
-  // Whoever moves in the list by keys is not taken elsewhere.
+  byId("now").textContent = describe(episode);
+  // Do not move the list while the keyboard is used in it.
   if (byId("follow").checked && !film.paused && document.activeElement !== list) {
     const place = places[episode];
     if (place >= 0 && Math.floor(place / PAGE) !== page) {
@@ -252,16 +252,15 @@ function update() {
   byId(`episode-${episode}`)?.setAttribute("aria-selected", "true");
 }
 
-// The strip: a second video, never shown, goes to evenly spread moments of the episode that is
-// pointed at, and its pictures are drawn side by side. It takes no file beside the film, however
-// many episodes there are.
+// The strip: a second, hidden video seeks evenly spaced steps of the selected episode, whose frames
+// are drawn side by side. This needs no file other than the film.
 const second = document.createElement("video");
-const strips = new Map(); // finished ones, by episode
-let pointed = -1; // the episode that is asked for
+const strips = new Map(); // finished strips by episode
+let requested = -1; // the episode whose strip is wanted
 let drawing = false;
 
 function point(episode) {
-  pointed = episode;
+  requested = episode;
   if (!drawing) drawStrips();
 }
 
@@ -272,34 +271,34 @@ async function drawStrips() {
       second.muted = true;
       second.preload = "auto";
       second.src = film.getAttribute("src").split("#")[0];
-      await heard("loadeddata");
+      await nextEvent("loadeddata");
     }
-    for (let shown = -1; shown !== pointed; ) {
-      shown = pointed;
+    for (let shown = -1; shown !== requested; ) {
+      shown = requested;
       await drawStrip(shown);
     }
     drawing = false;
   } catch {
-    byId("strip").parentElement.hidden = true; // the film cannot be played, which is said above
+    byId("strip").parentElement.hidden = true; // the film cannot be played, as #broken says
   }
 }
 
-function heard(event) {
+function nextEvent(event) {
   return new Promise((done, failed) => {
     second.addEventListener(event, done, { once: true });
     second.addEventListener("error", failed, { once: true });
   });
 }
 
-// Goes to a frame and resolves once its picture can be drawn, which may be later than `seeked`.
+// Seeks a frame, and resolves when it can be drawn, which may be later than `seeked`.
 function seekTo(shown) {
-  const pictured = new Promise((done) => {
+  const painted = new Promise((done) => {
     second.requestVideoFrameCallback?.(done);
-    setTimeout(done, 250); // of a picture that is there already nothing comes
+    setTimeout(done, 250); // no callback comes for a frame that is already shown
   });
-  const sought = heard("seeked");
+  const sought = nextEvent("seeked");
   second.currentTime = moment(shown);
-  return Promise.all([sought, pictured]);
+  return Promise.all([sought, painted]);
 }
 
 async function drawStrip(episode) {
@@ -309,7 +308,7 @@ async function drawStrip(episode) {
     count > 1 ? Math.round((place * steps[episode]) / (count - 1)) : 0,
   );
   const label = `${name(episode)}: steps ${shown.map(counted).join(", ")}`;
-  // Two rows of wide pictures, or one of others.
+  // Two rows of wide frames, or one row of others.
   const across = second.videoWidth > 1.25 * second.videoHeight ? MOMENTS / 2 : MOMENTS;
   const width = Math.min(second.videoWidth, 1280 / across);
   const height = Math.round((width * second.videoHeight) / second.videoWidth);
@@ -323,7 +322,7 @@ async function drawStrip(episode) {
       const left = (place % across) * (width + 4);
       const top = Math.floor(place / across) * (height + 4);
       pen.drawImage(second, left, top, width, height);
-      if (pointed !== episode) return;
+      if (requested !== episode) return;
     }
     strips.set(episode, canvas);
     if (strips.size > KEPT) strips.delete(strips.keys().next().value);
@@ -331,12 +330,12 @@ async function drawStrip(episode) {
   const canvas = strips.get(episode);
   [strip.width, strip.height] = [canvas.width, canvas.height];
   strip.getContext("2d").drawImage(canvas, 0, 0);
-  strip.setAttribute("aria-label", `${count} pictures of ${label}`);
+  strip.setAttribute("aria-label", `${count} frames of ${label}`);
   strip.dataset.episode = episode;
   byId("moments").textContent = label;
 }
 
-// The columns are as wide as their longest text, and stand side by side where there is room.
+// Makes each column as wide as its longest text.
 function widths() {
   const length = (text) => text.length + 0.5;
   const extremes = Object.fromEntries(Object.keys(CELLS).map((kind) => [kind, new Set()]));
@@ -351,7 +350,7 @@ function widths() {
   const columns = heads.map((head) => {
     const kind = head.dataset.column;
     const texts = [...extremes[kind]].map((episode) => length(CELLS[kind](episode)));
-    // The first has a mark before the number of the episode that is shown.
+    // The first column marks the episode that the film shows.
     const widest = Math.max(...texts) + (kind === "number" ? 2 : 0);
     return `${Math.max(head.textContent.length + 1, widest)}ch`;
   });
@@ -385,21 +384,21 @@ list.addEventListener("click", (event) => {
   if (option) show(found[Number(option.dataset.place)]);
 });
 list.addEventListener("focus", () => found.length && point(found[cursor]));
-// A mouse that rests gets events too, when the list moves under it: whoever uses the keys keeps theirs.
-let rest = "";
+// A resting mouse also gets events when the list scrolls. They must not override the keyboard.
+let mousePosition = "";
 list.addEventListener("pointermove", (event) => {
   const option = event.target.closest("[role=option]");
-  const where = `${event.screenX} ${event.screenY}`;
-  if (!option || event.pointerType !== "mouse" || where === rest) return;
-  rest = where;
+  const position = `${event.screenX} ${event.screenY}`;
+  if (!option || event.pointerType !== "mouse" || position === mousePosition) return;
+  mousePosition = position;
   const episode = found[Number(option.dataset.place)];
-  if (episode !== pointed) point(episode);
+  if (episode !== requested) point(episode);
 });
 for (const head of heads) head.addEventListener("click", () => sortBy(head));
 for (const link of document.querySelectorAll(".seek")) {
   link.addEventListener("click", () => show(Number(link.dataset.row)));
 }
-// Space plays wherever it does nothing of its own.
+// Space plays the film unless the focused element uses it.
 document.addEventListener("keydown", (event) => {
   const busy = event.target.closest("input, select, button, a, summary, video, pre, .wide");
   if (event.key !== " " || busy || event.altKey || event.ctrlKey || event.metaKey) return;
@@ -407,8 +406,8 @@ document.addEventListener("keydown", (event) => {
   play();
 });
 byId("filters").addEventListener("input", filter);
-byId("outcome").addEventListener("change", filter); // all that some assistive programs send
-byId("filters").addEventListener("reset", () => setTimeout(filter)); // once the fields are empty
+byId("outcome").addEventListener("change", filter); // the only event of some assistive programs
+byId("filters").addEventListener("reset", () => setTimeout(filter)); // after the fields are reset
 for (const form of document.forms) {
   form.addEventListener("submit", (event) => event.preventDefault());
 }
@@ -420,7 +419,7 @@ film.addEventListener("seeked", update);
 film.addEventListener("error", () => {
   byId("broken").hidden = false;
 });
-if (film.error) byId("broken").hidden = false; // it failed before this script ran
+if (film.error) byId("broken").hidden = false; // the error came before this script ran
 
 widths();
 new ResizeObserver(fit).observe(finder);

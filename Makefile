@@ -1,11 +1,11 @@
-# `make` films. `make test` runs the tests of every change, `make test-all` all tests. Each makes its
-# virtual environments from envs/locks first.
+# `make` films, `make test` runs the tests of every change, and `make test-all` runs all tests. Each
+# first makes its virtual environments from envs/locks.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := -m pip install --quiet --disable-pip-version-check
 # Options for Snakemake: make ARGS='--config reaches=20'. Options for uv: make locks ARGS=--upgrade
 ARGS ?=
-# How many times the random trials of faults are repeated.
+# Number of random trials per fault.
 TIMES ?= 1
 
 .PHONY: film test test-all lint docs tables locks
@@ -16,9 +16,8 @@ film: .venv/installed
 test: .venv/installed-for-tests
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-# Tests that need more than Python are skipped where it is missing, and say what to install. Debian:
-# chromium chromium-driver faketime libegl1
-# libgl1-mesa-dri libosmesa6 munge rsync slurm-wlm.
+# pytest skips tests whose system packages are missing, and names these. On Debian: chromium
+# chromium-driver faketime libegl1 libgl1-mesa-dri libosmesa6 munge rsync slurm-wlm.
 test-all: .venv-cluster/installed .venv-train/installed .venv-lerobot/installed
 	GOALREEL_FUZZ=full GOALREEL_FAULTS=$(TIMES) \
 		$(BIN)/python -m pytest -n auto --ignore tests/training
@@ -32,15 +31,15 @@ lint: .venv/installed-for-tests
 	$(BIN)/snakefmt --check Snakefile
 	$(BIN)/snakemake --lint
 
-# The documentation as a site, in site/; a dead link fails.
+# Build the documentation in site/. A dead link is an error.
 docs: .venv-docs/installed
 	.venv-docs/bin/mkdocs build -f docs/mkdocs.yml
 
-# The tables and figures of README.md and docs/, from benchmarks/results.
+# Write the tables and figures of benchmarks/results into README.md and docs/.
 tables:
 	$(PYTHON) -m benchmarks.write_tables
 
-# The versions and hashes of envs/locks, from pyproject.toml, by uv. A version that still fits stays.
+# Pin the packages of pyproject.toml in envs/locks, with hashes, by uv. Fitting versions stay.
 LOCK = uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
 	--generate-hashes $(ARGS)
 locks:
@@ -71,8 +70,8 @@ locks:
 	$(BIN)/python $(PIP) -r $<
 	@touch $@
 
-# Snakemake's plugins for clusters and object storage, and PyTorch: environments on top of .venv,
-# whose packages they find by a path file.
+# Environments with Snakemake's plugins for clusters and object storage, and with PyTorch. A path file
+# adds the packages of .venv.
 .venv-cluster/installed: envs/locks/cluster-test.txt
 .venv-cluster/installed: PACKAGES := -r envs/locks/cluster-test.txt
 .venv-train/installed: PACKAGES := 'goalreel[train]' --group train-test
@@ -80,19 +79,19 @@ locks:
 	$(PYTHON) -m venv $(@D)
 	packages='import sysconfig; print(sysconfig.get_path("purelib"))'; \
 	$(BIN)/python -c "$$packages" > "$$($(@D)/bin/python -c "$$packages")/beneath.pth"
-	$(@D)/bin/python $(PIP) 'pip>=25.1'  # the first that knows groups
+	$(@D)/bin/python $(PIP) 'pip>=25.1'  # the first version with groups
 	$(@D)/bin/python $(PIP) $(PACKAGES)
 	@touch $@
 
-# LeRobot, whose reader a test of its data sets takes, if it is there; with PyTorch of its own.
+# An environment with LeRobot and its own PyTorch, for a test that reads a LeRobot dataset.
 .venv-lerobot/installed: pyproject.toml
 	$(PYTHON) -m venv .venv-lerobot
 	.venv-lerobot/bin/python $(PIP) 'pip>=25.1'
 	.venv-lerobot/bin/python $(PIP) --group lerobot-test
 	@touch $@
 
-# The interpreter that plays Super Mario Bros, for collectors and for films: Python 3.11 or 3.12, for
-# which there is a NumPy 1.26, and a C++ compiler for nes-py.
+# The interpreter for Super Mario Bros, in collectors and films. It needs Python 3.11 or 3.12, which
+# NumPy 1.26 supports, and a C++ compiler for nes-py.
 .venv-mario/installed: envs/locks/mario.txt
 	$(PYTHON) -m venv .venv-mario
 	.venv-mario/bin/python $(PIP) -r $<

@@ -1,4 +1,4 @@
-"""Hugging Face's hub: `goalreel.hub.card`, a folder that can be pushed as a model card."""
+"""`goalreel.hub.card`, which writes a model card for the Hugging Face Hub."""
 
 import shutil
 from collections.abc import Mapping
@@ -23,22 +23,22 @@ def card(
     deterministic: bool | None = None,
     made: Mapping | None = None,
 ) -> Path:
-    """Write README.md, replay.mp4 and results.json, and push nothing.
+    """Write README.md, replay.mp4 and results.json to a folder, which you can then push.
 
         table = goalreel.film("CartPole-v1", model, episodes=50, to="replay.mp4")
         goalreel.hub.card("card", "replay.mp4", table, "CartPole-v1", "PPO",
                           library="stable-baselines3")
 
     Args:
-        folder: made if it is not there.
+        folder: created if it does not exist.
         replay: the video.
-        table: of the episodes that count, with the columns `return` and `seed`, as `goalreel.film`
-            returns it.
+        table: a row per evaluated episode with the columns `return` and `seed`, such as the table
+            that `goalreel.film` returns.
         env: the environment's id.
-        player: what plays, such as PPO.
-        library: what trained it, as the hub spells it; None for another.
-        deterministic: whether the policy plays without chance; None leaves it out.
-        made: options that the episodes follow from, such as {"seed": 2025}, for the page.
+        player: the name of the policy, such as PPO.
+        library: the library that trained it, as the Hub spells it; None for others.
+        deterministic: whether the policy is deterministic; None omits it.
+        made: options of the run that the page lists, such as {"seed": 2025}.
 
     Returns:
         The folder.

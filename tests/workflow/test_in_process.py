@@ -82,7 +82,7 @@ def test_what_cannot_be_filmed_is_refused_and_nothing_is_left(tmp_path):
         goalreel.film("CartPol-v1", to=to)
     with pytest.raises(GoalreelError, match="policy.name: .*random"):
         goalreel.film("CartPole-v1", "randm", to=to)
-    with pytest.raises(GoalreelError, match="policy: 3; allowed: the name of a policy"):
+    with pytest.raises(GoalreelError, match="policy: '3' is not allowed. Use a name"):
         goalreel.film("CartPole-v1", 3, to=to)
     with pytest.raises(GoalreelError, match="'dqn' must be trained first"):
         goalreel.film("MountainCar-v0", "dqn", to=to)

@@ -69,14 +69,14 @@ def test_wrong_policies_are_told_before_the_run(tmp_path):
             load_config({"policy": policy} | config)
         return str(error.value)
 
-    assert "policy.checkpoint: 300 is not a checkpoint of" in said(checkpoint=300)
-    assert "best, last, 0, 400" in said(checkpoint=300)
+    assert "policy.checkpoint: '300' is not a checkpoint of" in said(checkpoint=300)
+    assert said(checkpoint=300).endswith("\n  0, 400")
     assert "cut.npz' cannot be used: it is truncated" in said("cut.npz")
     assert "none.npz' cannot be read" in said("none.npz")
     cart_pole = said(env="CartPole-v1")
     assert "policy.name: 'pixels' does not play CartPole-v1. Use random" in cart_pole
     if importlib.util.find_spec("ale_py"):
-        pong = f"policy.file: {path} was trained on {DISCRETE}, and env is {PONG}"
+        pong = f"policy.file: The network was trained on {DISCRETE}, not {PONG}. Set env={DISCRETE}"
         assert pong in said(env=PONG)
         game = f"pixels.game: The training is of {DISCRETE}, but the run films {PONG}"
         assert game in said(None, env=PONG, pixels={"game": DISCRETE})

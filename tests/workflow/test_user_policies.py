@@ -107,14 +107,14 @@ def test_make_policy_gives_each_episode_its_own_state(policy):
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("def make_policy(): return 3", ["make_policy returned 3", "a function of an observation"]),
-        ("def make_policy(speed): return abs", ["(speed) has the wrong", "any of seed, env_id"]),
-        ("def make_policy(): return {}[1]", ["make_policy raised KeyError (episode seed 0)"]),
-        ("def make_policy(): return lambda o: {}[1]", ["its policy raised KeyError", "seed 0"]),
-        ("def make_policy(): return lambda o: 2", ["its policy returned 2 in row 0", "0 to 1"]),
+        ("def make_policy(): return 3", ["make_policy returned '3'", "takes an observation"]),
+        ("def make_policy(speed): return abs", ["(speed) has wrong", "any of seed, env_id"]),
+        ("def make_policy(): return {}[1]", ["make_policy raised KeyError.", "Episode seed: 0"]),
+        ("def make_policy(): return lambda o: {}[1]", ["The policy raised KeyError", "seed: 0"]),
+        ("def make_policy(): return lambda o: 2", ["The policy returned 2 in row 0", "0 to 1"]),
         (
             "r = np.random.default_rng()\ndef make_policy(): return lambda o: int(2 * r.random())",
-            ["beside other episodes and", "make_policy(seed)"],
+            ["in a batch and", "make_policy(seed)"],
         ),
     ],
 )
@@ -146,7 +146,7 @@ def test_unbatched_network_plays_one_row_at_a_time(policy):
         assert same_episodes(alone, episodes[e : e + 1])
     drawn = "def act(o): return np.random.default_rng().random((len(o), 1))"
     said = refused(policy(drawn, batch=False), PENDULUM)
-    assert "beside other episodes and" in said and "make_policy(seed)" in said
+    assert "in a batch and" in said and "make_policy(seed)" in said
 
 
 @pytest.mark.parametrize("batch", [True, False])
@@ -187,10 +187,10 @@ def act(observations):
 def test_raising_policy_shows_traceback_and_observation(policy, tmp_path):
     said = refused(policy(RAISES), CARTPOLE)
     lines = said.splitlines()
-    assert "mine.py: act raised KeyError for the observation" in lines[0]
-    angle = json.loads(lines[0].split("observation ")[1].split(" (")[0])[2]
+    assert "mine.py: act raised KeyError." in lines[0]
+    angle = json.loads(lines[2].removeprefix("  Observation: "))[2]
     assert angle <= 0, "the sub-environment that raises, not the first"
-    assert lines[2].endswith('mine.py", line 8, in act')
+    assert lines[4].endswith('mine.py", line 8, in act')
     assert "return {True: 1}[angle > 0]" in said and "KeyError" in lines[-1]
     assert "goalreel/" not in said.split("\n", 1)[1]
 
@@ -198,7 +198,7 @@ def test_raising_policy_shows_traceback_and_observation(policy, tmp_path):
 @pytest.mark.parametrize(
     ("text", "environment", "parts"),
     [
-        ("import sys\ndef act(o): sys.exit(3)", CARTPOLE, ["SystemExit for the", "SystemExit: 3"]),
+        ("import sys\ndef act(o): sys.exit(3)", CARTPOLE, ["raised SystemExit.", "SystemExit: 3"]),
         ("def act(o): return 1", CARTPOLE, ["an array of shape ()", "whole numbers from 0 to 1"]),
         ("def act(o): return o", CARTPOLE, ["shape (16, 4)", "array of shape (16,)"]),
         ("def act(o): return o[:, 0] > 9 and 1", CARTPOLE, ["ValueError", "ambiguous"]),
@@ -211,12 +211,12 @@ def test_raising_policy_shows_traceback_and_observation(policy, tmp_path):
         (
             "def act(o): return np.arange(len(o)) % 2",
             CARTPOLE,
-            ["returns 1 beside other episodes and 0 alone", "its own row"],
+            ["returns 1 in a batch and 0 alone", "its own row"],
         ),
         (
             "def act(o): return o[:, :1] - o[:, :1].mean()",
             PENDULUM,
-            ["beside other episodes and [0.0] alone", "policy: {batch: false}"],
+            ["in a batch and [0.0] alone", "policy.batch=false"],
         ),
     ],
 )
@@ -257,13 +257,13 @@ def test_what_a_policy_gives_is_checked_while_it_plays(policy):
     [
         ("x = 1 +", ["cannot be imported", "SyntaxError", "mine.py"]),
         ("import no_such_module", ["cannot be imported", "line 2", "ModuleNotFoundError"]),
-        ("def axt(o): return o", ["has no function 'act'; its functions: axt"]),
-        ("act = 3", ["has no function 'act'; its functions: none"]),
+        ("def axt(o): return o", ["has no function 'act'. Did you mean 'axt'?"]),
+        ("act = 3", ["has no function 'act'. Define it."]),
         (
             "def act(): return 1",
-            ["act() has the wrong parameters", "act(observations, generators)"],
+            ["act() has wrong parameters", "act(observations, generators)"],
         ),
-        ("def act(o, speed): return 1", ["act(o, speed) has the wrong parameters"]),
+        ("def act(o, speed): return 1", ["act(o, speed) has wrong parameters"]),
     ],
 )
 def test_a_file_that_is_no_policy_is_told(policy, text, parts):

@@ -1,1 +1,1 @@
-"""Rules, user functions, Stable-Baselines3, tile and network policies, and how each is read."""
+"""Policies: rules, user functions, Stable-Baselines3 models and trained networks."""

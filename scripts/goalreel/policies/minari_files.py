@@ -1,6 +1,6 @@
-"""A data set of Minari's: where its files are, and what it was recorded in.
+"""Find the files of a Minari dataset, and read the environment that it was recorded in.
 
-Imported while the Snakefile is parsed, so without minari.
+The Snakefile imports this module, so it does not import minari.
 """
 
 import json
@@ -18,16 +18,20 @@ _METADATA = "metadata.json"
 
 @dataclass(frozen=True)
 class Header:
-    """What a data set says of itself."""
+    """The environment and size of a dataset."""
 
-    options: dict  # env, env_kwargs, env_wrappers and max_episode_steps of a run that plays it
+    options: dict  # env, env_kwargs, env_wrappers and max_episode_steps of a run that films it
     episodes: int
 
 
 def data_folder(dataset: str) -> Path:
-    """Return the folder of a data set's data, given that of the data set, or its id.
+    """Return the data folder of a dataset.
 
-    Raises GoalreelError if there is none.
+    Args:
+        dataset: its id, its folder or its data folder.
+
+    Raises:
+        GoalreelError: no such dataset exists.
     """
     root = Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
     for folder in (Path(dataset), Path(dataset, "data"), root / dataset / "data"):
@@ -38,17 +42,17 @@ def data_folder(dataset: str) -> Path:
 
 
 def _ids(root: Path) -> Iterator[str]:
-    """Yield the ids of the data sets below a folder."""
+    """Yield the ids of the datasets below a folder."""
     for folder, below, _ in os.walk(root):
         if "data" in below:
-            below.clear()  # an Arrow data set has a folder for each episode
+            below.clear()  # an Arrow dataset has a folder for each episode
             yield Path(folder).relative_to(root).as_posix()
 
 
 def data_files(dataset: str) -> dict[str, Path]:
-    """Return a data set's files by their names, the same wherever it is kept.
+    """Return a dataset's files by name; a name does not depend on where the dataset is stored.
 
-    Raises GoalreelError if there is none.
+    Raises GoalreelError if there is no such dataset.
     """
     folder = data_folder(dataset)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -56,22 +60,22 @@ def data_files(dataset: str) -> dict[str, Path]:
 
 
 def read_header(dataset: str) -> Header:
-    """Return what a data set was recorded in.
+    """Return the environment that a dataset was recorded in, and its number of episodes.
 
-    Raises GoalreelError if it does not tell, or was recorded with what cannot be made again.
+    Raises GoalreelError if the metadata is incomplete, such as a wrapper without its arguments.
     """
     path = data_folder(dataset) / _METADATA
     try:
         metadata = json.loads(path.read_text(encoding="utf-8"))
         if not metadata.get("env_spec"):
-            raise ValueError("it does not say in which environment, having no env_spec")
-        # Without its spaces minari asks the environment, which it has the entry point make.
+            raise ValueError("there is no env_spec")
+        # Without them, minari would create the environment, by any entry point, to get its spaces.
         metadata["observation_space"], metadata["action_space"]
         spec = json.loads(metadata["env_spec"])
         wrappers = spec.get("additional_wrappers") or []
         for wrapper in wrappers:
             if wrapper["kwargs"] is None:
-                raise ValueError(f"it does not tell the arguments of the wrapper {wrapper['name']}")
+                raise ValueError(f"the wrapper {wrapper['name']} has no arguments")
         options = {
             "env": id_with_module(spec["id"], spec["entry_point"]),
             "env_kwargs": {k: v for k, v in spec["kwargs"].items() if k != "render_mode"},

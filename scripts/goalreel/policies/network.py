@@ -1,9 +1,9 @@
-"""The greedy choice of a trained network, the same on every machine and in any company.
+"""Greedy actions of a trained network, the same on every machine and in every batch.
 
-A matrix product's last bits depend on the library, the processor and the number of rows, and they
-could decide between two actions. So values are computed in float64, and a choice counts only where
-the best value is ahead of the others by more than rounding can have done; elsewhere, which hardly
-ever happens, sums are rounded once (`math.fsum`), which no order changes. Needs no PyTorch.
+The last bits of a matrix product depend on the library, the processor and the number of rows, and
+they could decide between two actions. `act` therefore computes values in float64. If the best value
+leads by no more than the possible rounding error, `act` adds exactly (`math.fsum`), which is rare.
+This module does not need PyTorch.
 """
 
 import math
@@ -21,13 +21,13 @@ _UNIT = 2.0**-53  # the roundoff of float64
 
 @dataclass(frozen=True)
 class Network:
-    """A perceptron: a matrix (outputs, inputs) and a bias (outputs,) a layer, float64 to `act`."""
+    """A perceptron: a matrix (outputs, inputs) and a bias (outputs,) per layer."""
 
     layers: tuple[tuple[np.ndarray, np.ndarray], ...]
 
     @classmethod
     def of(cls, weights: Mapping[str, np.ndarray], dtype: type = np.float64) -> "Network":
-        """Return the network of `learner.network`'s weights, by PyTorch's names."""
+        """Return the network of the weights of `learner.network`, named as in PyTorch."""
         numbers = sorted({int(name.split(".")[0]) for name in weights})
         return cls(
             tuple(
@@ -37,7 +37,7 @@ class Network:
         )
 
     def act(self, observations: np.ndarray) -> np.ndarray:
-        """Return the best actions, (n,) int8, the first of equal ones; observations: (n, 2)."""
+        """Return the best actions, (n,) int8, for (n, 2) observations; the first of equal ones."""
         values = self.values(observations.astype(np.float64))
         best = values.argmax(axis=1)
         ordered = np.sort(values, axis=1)
@@ -47,7 +47,7 @@ class Network:
         return best.astype(np.int8)
 
     def values(self, obs: np.ndarray) -> np.ndarray:
-        """Return the values of actions, (n, 3), but for rounding; obs: (n, 2), of their dtype."""
+        """Return the action values, (n, 3), of (n, 2) observations, in their dtype and rounded."""
         units = obs
         for place, (matrix, bias) in enumerate(self.layers):
             units = units @ matrix.T + bias
@@ -56,7 +56,7 @@ class Network:
         return units
 
     def exact(self, observation: np.ndarray) -> list[float]:
-        """Return the values of one observation, every sum rounded once."""
+        """Return the action values of one observation, with each sum rounded only once."""
         units = [float(number) for number in observation]
         for place, (matrix, bias) in enumerate(self.layers):
             rows = zip(matrix.tolist(), bias.tolist(), strict=True)
@@ -69,11 +69,11 @@ class Network:
 
     @cached_property
     def rounding(self) -> float:
-        """The most by which a value can differ from the exact one, whatever the order of its sums.
+        """The maximum rounding error of a value, for every order of summation.
 
         N. J. Higham, "Accuracy and Stability of Numerical Algorithms" (2nd edition), 3.1: a sum of
-        n products is off by up to n u / (1 - n u) times the sum of their sizes. Bounded for all
-        observations of MountainCar-v0.
+        n products is off by up to n u / (1 - n u) times the sum of their sizes. The bound holds
+        for all observations of MountainCar-v0.
         """
         size, error = _LARGEST, np.zeros(len(_LARGEST))
         for matrix, bias in self.layers:

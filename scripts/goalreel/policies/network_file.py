@@ -1,17 +1,16 @@
-"""Files of trained networks: weights at several checkpoints of a training, which NumPy reads.
+"""Read and write trained networks: the weights at several checkpoints of a training.
 
-An .npz without objects:
+The file is an .npz without objects, which NumPy reads:
 
-    kind, version     of the learner, and the version of this layout
-    spec              how the file was made
-    ages, means       (checkpoints,): decisions of training, and the mean return of an evaluation
-    PLACE.NAME        weights of the checkpoint at that place of `ages`, as Network.of or Actor.of
-                      takes them
+    kind, version     the kind of network, and the version of this layout
+    spec              the spec of the training
+    ages, means       (checkpoints,): decisions of training, and mean return of the evaluation
+    PLACE.NAME        weights of the checkpoint at that index of `ages`, for Network.of or Actor.of
 
-and, of a network that sees pixels:
+A network that sees pixels also has:
 
-    game              as JSON, the game and its wrappers: training.games.settings.GameSettings
-    actions, stack    of the game; frames of an observation
+    game              the fields of training.games.settings.GameSettings, as JSON
+    actions, stack    the number of actions, and of frames in an observation
 """
 
 import json
@@ -22,7 +21,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from goalreel.errors import OptionError
+from goalreel.errors import OptionError, quoted
 from goalreel.files import npz
 from goalreel.provenance.spec import NO_SPEC, Spec, canonical, parse_spec
 
@@ -36,12 +35,16 @@ class Checkpoints:
     checkpoint_steps: tuple[int, ...]  # decisions of training at each checkpoint, increasing
     means: tuple[float, ...]  # each checkpoint's mean return in its evaluation
     weights: tuple[Mapping[str, np.ndarray], ...]  # of each checkpoint
-    spec: Spec = NO_SPEC  # how it was made
+    spec: Spec = NO_SPEC  # of the training
 
     def choose(self, checkpoint: str | int) -> int:
-        """Return the index of a checkpoint: "best", "last" or its decisions of training.
+        """Return the index of a checkpoint.
 
-        Raises GoalreelError if there is no such checkpoint.
+        Args:
+            checkpoint: "best", "last" or a number of decisions of training.
+
+        Raises:
+            GoalreelError: there is no such checkpoint.
         """
         if checkpoint == "last":
             return len(self.checkpoint_steps) - 1
@@ -50,8 +53,8 @@ class Checkpoints:
         if checkpoint not in self.checkpoint_steps:
             raise OptionError(
                 "policy.checkpoint",
-                f"{checkpoint} is not a checkpoint of the training; allowed: "
-                f"best, last, {', '.join(map(str, self.checkpoint_steps))}",
+                f"{quoted(checkpoint)} is not a checkpoint of this policy. Use best, last or a "
+                f"number of decisions.\n  {', '.join(map(str, self.checkpoint_steps))}",
             )
         return self.checkpoint_steps.index(checkpoint)
 
@@ -62,12 +65,12 @@ class PixelCheckpoints(Checkpoints):
 
     KIND = "goalreel pixel policy", 2
 
-    game: Mapping  # plain values: game, frame_skip, maximum, noop, fire, episodic_life, ...
-    actions: int
-    stack: int
+    game: Mapping  # fields of GameSettings
+    actions: int  # the game's number of actions
+    stack: int  # frames in an observation
 
 
-_OF_PIXELS = "game", "actions", "stack"
+_PIXEL_FIELDS = "game", "actions", "stack"
 Kind = TypeVar("Kind", bound=Checkpoints)
 
 
@@ -76,7 +79,7 @@ def write_checkpoints(path: str | os.PathLike, checkpoints: Checkpoints) -> None
     arrays = {"spec": np.array(checkpoints.spec.text)}
     if isinstance(checkpoints, PixelCheckpoints):
         arrays["game"] = np.array(canonical(dict(checkpoints.game)))
-        arrays |= {name: np.array(getattr(checkpoints, name)) for name in _OF_PIXELS[1:]}
+        arrays |= {name: np.array(getattr(checkpoints, name)) for name in _PIXEL_FIELDS[1:]}
     arrays["ages"] = np.array(checkpoints.checkpoint_steps, np.int64)
     arrays["means"] = np.array(checkpoints.means, np.float64)
     for place, weights in enumerate(checkpoints.weights):
@@ -88,7 +91,7 @@ def read_checkpoints(path: str | os.PathLike, kind: type[Kind] = Checkpoints) ->
     """Read a policy file.
 
     Raises:
-        GoalreelError: there is no such file, or it is not of this kind or cannot be used.
+        GoalreelError: the file is missing, damaged or of another kind.
     """
     arrays = npz.read(path, *kind.KIND)
     checkpoint_steps, means = (tuple(arrays[name].tolist()) for name in ("ages", "means"))
@@ -97,6 +100,6 @@ def read_checkpoints(path: str | os.PathLike, kind: type[Kind] = Checkpoints) ->
         place, _, name = key.partition(".")
         if name:
             weights[int(place)][name] = array
-    of_pixels = {name: json.loads(str(arrays[name])) for name in _OF_PIXELS if name in arrays}
+    pixel_fields = {name: json.loads(str(arrays[name])) for name in _PIXEL_FIELDS if name in arrays}
     spec = parse_spec(str(arrays["spec"]), path)
-    return kind(checkpoint_steps, means, tuple(weights), spec, **of_pixels)
+    return kind(checkpoint_steps, means, tuple(weights), spec, **pixel_fields)

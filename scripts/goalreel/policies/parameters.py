@@ -1,11 +1,11 @@
-"""Which policy plays which environment, and the parameters that it takes there.
+"""The environments that each policy plays, and the parameters that it takes there.
 
-Imported while the Snakefile is parsed, so without NumPy.
+The Snakefile imports this module, so it does not import NumPy.
 """
 
 from collections.abc import Mapping
 
-# By the environment's id, or how it begins; "*" are all others.
+# Environments, by id or its prefix. "*" stands for all others.
 _CAR, _CONTINUOUS, _OTHERS = "MountainCar-v0", "MountainCarContinuous-v0", "*"
 _ALE, _MARIO = _FAMILIES = "ALE/", "SuperMarioBros-"
 PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -19,17 +19,17 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "dqn": {_CAR: ("epsilon", "variant", "checkpoint")},
     "pixels": dict.fromkeys((_CAR, _ALE, _MARIO), ("file", "checkpoint")),
 }
-# Those that play episodes as they were recorded, each from its own seed.
+# Policies that replay recorded episodes, each from its own seed.
 RECORDED = ("recording", "minari")
-# Those that a run trains, whose checkpoints `training_progress` films.
+# Policies that a run trains. `training_progress` films their checkpoints.
 LEARNERS = ("dqn", "pixels")
-MAX_FILMED_CHECKPOINTS = 5  # checkpoints of a network that are filmed
-# The algorithms whose models are played, and the package that each is of.
+MAX_FILMED_CHECKPOINTS = 5
+# Algorithms of Stable-Baselines3 models, and the package of each.
 ALGORITHMS = dict.fromkeys(("PPO", "DQN", "A2C", "SAC", "TD3", "DDPG"), "stable-baselines3")
 ALGORITHMS |= dict.fromkeys(
     ("TQC", "TRPO", "ARS", "QRDQN", "CrossQ", "MaskablePPO", "RecurrentPPO"), "sb3-contrib"
 )
-# What a game is made with for a network: a step is a frame, which shows what it learned on.
+# Arguments of a game's environment for a network: one step is one frame, as in training.
 PIXEL_KWARGS = {
     _ALE: {"frameskip": 1, "obs_type": "grayscale", "repeat_action_probability": 0.0},
     _MARIO: {"obs_type": "rgb"},
@@ -37,13 +37,13 @@ PIXEL_KWARGS = {
 
 
 def parameters(policy: str, env: str) -> tuple[str, ...] | None:
-    """Return the parameters that a policy takes in an environment, None if it does not play it."""
+    """Return the parameters that a policy takes in an environment, None if it cannot play it."""
     by_env = PARAMETERS[policy]
     return by_env.get(env, by_env.get(_family(env), by_env.get(_OTHERS)))
 
 
 def pixel_kwargs(env: str) -> Mapping:
-    """Return the arguments that an environment is made with for a network of pixels."""
+    """Return the arguments that an environment needs for a network that sees pixels."""
     return PIXEL_KWARGS.get(_family(env), {})
 
 
@@ -52,5 +52,5 @@ def _family(env: str) -> str:
 
 
 def is_trained_here(policy: Mapping) -> bool:
-    """Tell whether a run trains the policy that plays; policy: that section."""
+    """Return whether the run itself trains the policy of this `policy` section."""
     return policy["name"] in LEARNERS and policy.get("file") is None

@@ -1,8 +1,8 @@
-"""The Q-network of pixels in NumPy alone, 1.26 or 2: what films and collectors without PyTorch use.
+"""The Q-network of pixels in NumPy (1.26 or 2), for films and collectors without PyTorch.
 
-A convolution is a matrix product: the window that each place of its output sees is copied into a
-row (K. Chellapilla et al., "High Performance Convolutional Neural Networks for Document
-Processing", 2006). Between layers the channels come last, as the products give them.
+A convolution is a matrix product: each window is copied into a row (K. Chellapilla et al., "High
+Performance Convolutional Neural Networks for Document Processing", 2006). Between layers the
+channels come last, because the products have them there.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-SIDE = 84  # of an observation's frames
-# By name the convolutions (filters, side of the kernel, stride) and the units after them: those of
+SIDE = 84  # pixels, of an observation's frames
+# Convolutions (filters, side of the kernel, stride) and units of the hidden layer, by name, from
 # V. Mnih et al., "Playing Atari with Deep Reinforcement Learning" (2013), section 4.1, and of
 # "Human-level control through deep reinforcement learning" (2015), "Model architecture".
 NETWORKS = {
@@ -23,7 +23,7 @@ STRIDES = (4, 2, 1)  # of the convolutions of both
 
 
 def side_after(kernels: tuple[int, ...]) -> int:
-    """Return the side of the last convolution's output, of these sides of kernels."""
+    """Return the side of the last convolution's output, given the sides of the kernels."""
     side = SIDE
     for kernel, stride in zip(kernels, STRIDES, strict=False):
         side = (side - kernel) // stride + 1
@@ -32,10 +32,11 @@ def side_after(kernels: tuple[int, ...]) -> int:
 
 @dataclass(frozen=True)
 class Actor:
-    """Layers, each a matrix (inputs, outputs) and a bias (outputs,), of one float type.
+    """The layers of a network, each a matrix (inputs, outputs) and a bias (outputs,).
 
     Attributes:
-        kernels: the sides of the convolutions' kernels, which are the first layers.
+        layers: all of the same float type; the convolutions come first.
+        kernels: the sides of the convolutions' kernels.
     """
 
     layers: tuple[tuple[np.ndarray, np.ndarray], ...]
@@ -43,7 +44,7 @@ class Actor:
 
     @classmethod
     def of(cls, weights: Mapping[str, np.ndarray], dtype: type = np.float32) -> "Actor":
-        """Return the actor of the weights that training.pixels.network.weights_for_acting gives."""
+        """Return the network of weights from `training.pixels.network.weights_for_acting`."""
         weights = {name: array.astype(dtype) for name, array in weights.items()}
         layers, kernels = [], []
         while f"convolution{len(layers)}.weight" in weights:
@@ -51,7 +52,7 @@ class Actor:
             kernel = weights[f"convolution{place}.weight"]  # (filters, channels, height, width)
             filters = len(kernel)
             kernels.append(kernel.shape[-1])
-            if place:  # a layer's output has its channels last
+            if place:  # the output of a layer has its channels last
                 kernel = kernel.transpose(0, 2, 3, 1)
             layers.append((_matrix(kernel), weights[f"convolution{place}.bias"]))
         side = side_after(tuple(kernels))
@@ -61,7 +62,7 @@ class Actor:
         return cls(tuple(layers), tuple(kernels))
 
     def values(self, stacks: np.ndarray) -> np.ndarray:
-        """Return the values, (n, actions), of (n, stack, 84, 84) uint8 stacks."""
+        """Return the action values, (n, actions), of (n, stack, 84, 84) uint8 stacks."""
         features = stacks
         for place, (kernel, stride) in enumerate(zip(self.kernels, STRIDES, strict=False)):
             axes = (2, 3) if place == 0 else (1, 2)
@@ -78,7 +79,7 @@ class Actor:
         return self._relu(-2, features.reshape(len(stacks), -1)) @ matrix + bias
 
     def _relu(self, place: int, rows: np.ndarray) -> np.ndarray:
-        """Return a layer's output, ReLU included."""
+        """Return the output of a layer, with ReLU."""
         matrix, bias = self.layers[place]
         output = rows @ matrix
         output += bias
@@ -86,5 +87,5 @@ class Actor:
 
 
 def _matrix(weights: np.ndarray) -> np.ndarray:
-    """Return a layer's weights, (outputs, ...), as (inputs, outputs)."""
+    """Return weights (outputs, ...) as a matrix (inputs, outputs)."""
     return np.ascontiguousarray(weights.reshape(len(weights), -1).T)

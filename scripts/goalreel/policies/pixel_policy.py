@@ -1,10 +1,10 @@
-"""A network that was trained from pixels as a policy: what it sees of a game, and when it decides.
+"""Play a game with a network that was trained from pixels.
 
-It sees every game as in its training. Of ALE's that is ale-py's AtariVectorEnv, byte for byte: an
-episode begins with FIRE, where the game has it, and with no-ops, of as many frames as the episode's
-own generator draws; an action lasts `frame_skip` frames, and the maximum of the last two, made
-smaller by area, is what the next decision sees. Here a frame is a step: the environment gives each
-one, and the policy holds its action until the next decision.
+The network sees the same observations as in training, for ALE games byte for byte those of ale-py's
+AtariVectorEnv. An episode starts with FIRE if the game needs it, and with no-ops, whose number the
+episode's own generator draws. An action lasts `frame_skip` frames. The next observation is the
+maximum of the last two frames, resized by area. The environment steps every single frame, so the
+policy repeats its action until the next decision.
 """
 
 import os
@@ -25,33 +25,33 @@ _NOOP = 0
 
 @dataclass
 class _Game:
-    """What the policy knows of the episode of a sub-environment."""
+    """The state of an episode."""
 
-    noops: int  # frames that its start lasts, at least
-    frames: int = 0  # that the policy has seen
-    action: int = _NOOP  # that is held
-    stack: np.ndarray | None = None  # (stack, 84, 84) uint8, what the last decision was made on
-    before: np.ndarray | None = None  # the last frame before that of a decision, if it counts
+    noops: int  # frames without a button at the start
+    frames: int = 0  # seen by the policy
+    action: int = _NOOP  # repeated until the next decision
+    stack: np.ndarray | None = None  # (stack, 84, 84) uint8, the last observation
+    before: np.ndarray | None = None  # the frame before a decision, if the maximum needs it
 
 
 @dataclass(frozen=True)
 class PixelPolicy:
-    """The network of a checkpoint, and how it was trained to see its game."""
+    """The network of one checkpoint of a policy file."""
 
-    path: str | os.PathLike  # of its file
+    path: str | os.PathLike
     checkpoints: PixelCheckpoints
-    actor: Actor  # float64, whose rounding decides between no two actions
+    actor: Actor  # float64, so that rounding does not decide between two actions
 
     @classmethod
     def load(cls, path: str | os.PathLike, checkpoint: str | int) -> "PixelPolicy":
         """Read a policy file.
 
         Args:
-            path: of the file.
-            checkpoint: "best", "last" or its decisions of training.
+            path: the file.
+            checkpoint: "best", "last" or a number of decisions of training.
 
         Raises:
-            GoalreelError: it cannot be used, or has no such checkpoint.
+            GoalreelError: the file cannot be used, or has no such checkpoint.
         """
         checkpoints = read_checkpoints(path, PixelCheckpoints)
         weights = checkpoints.weights[checkpoints.choose(checkpoint)]
@@ -59,31 +59,31 @@ class PixelPolicy:
 
     @property
     def warp(self) -> str:
-        """How pictures became what the network sees in its training, by its name in WARPS."""
+        """How frames were resized in training, a name in WARPS."""
         return self.checkpoints.game["warp"]
 
     def check_game(self, env: str) -> None:
-        """Raise GoalreelError if the network was trained on another game than that of an id."""
+        """Raise GoalreelError if the network was trained on a different game."""
         if (game := self.checkpoints.game["game"]) != env:
             raise OptionError(
                 "policy.file",
-                f"{self.path} was trained on {game}, and env is {env}; set "
-                f"env={game}, or name a policy of {env}",
+                f"The network was trained on {game}, not {env}. Set env={game}, or name a policy "
+                f"of {env}.",
             )
 
     def check(self, environment: Environment) -> None:
-        """Raise GoalreelError if the network was trained on another game or other actions."""
+        """Raise GoalreelError if the network was trained on a different game or action space."""
         self.check_game(environment.id)
         space = environment.actions
         if int(space.high[0] - space.low[0]) + 1 != self.checkpoints.actions:
             raise OptionError(
                 "policy.file",
-                f"{self.path} was trained to choose from {self.checkpoints.actions} "
-                f"actions; {environment.id} takes {space}; leave env_kwargs out",
+                f"The network has {self.checkpoints.actions} actions, but {environment.id} takes "
+                f"{space}. Remove env_kwargs.",
             )
 
     def generators(self, seeds: np.ndarray) -> PerEnv:
-        """Return the beginning of each episode."""
+        """Return the initial state of each episode."""
         _, draws = action_generators(seeds).random()
         most = self.checkpoints.game["noop"]
         return PerEnv(_Game(int(draw * most)) for draw in draws)
@@ -91,14 +91,14 @@ class PixelPolicy:
     def act(
         self, observations: Sequence, environment: Environment, generators: PerEnv
     ) -> tuple[np.ndarray, PerEnv]:
-        """Return the actions, (num_envs,), each from its own episode alone."""
+        """Return the actions, (num_envs,), each computed from its own episode only."""
         fire = self._fire(environment)
         games = zip(generators, observations, strict=True)
         actions = [self._act(game, obs, fire) for game, obs in games]
         return np.array(actions, environment.actions.stored_dtype), generators
 
     def _fire(self, environment: Environment) -> int | None:
-        """Return the action that presses FIRE at a game's start, None where none does."""
+        """Return the action FIRE that starts the game, None if there is none."""
         if self.checkpoints.game["fire"] is False:
             return None
         meanings = environment.action_meanings
@@ -106,7 +106,7 @@ class PixelPolicy:
 
     def _act(self, game: _Game, frame: np.ndarray, fire: int | None) -> int:
         skip = self.checkpoints.game["frame_skip"]
-        since = game.frames - max(game.noops, fire is not None)  # the first decision
+        since = game.frames - max(game.noops, fire is not None)  # frames since the first decision
         game.frames += 1
         if since < 0:
             return fire if fire is not None and game.frames == 1 else _NOOP
@@ -118,11 +118,11 @@ class PixelPolicy:
         return game.action
 
     def _stacked(self, game: _Game, frame: np.ndarray) -> np.ndarray:
-        """Return what a decision is made on, (stack, 84, 84) uint8; the first repeats its frame."""
+        """Return the next observation, (stack, 84, 84) uint8; the first one repeats its frame."""
         screen = frame if game.before is None else np.maximum(game.before, frame)
-        if screen.ndim == 3:  # Mario's screen
+        if screen.ndim == 3:  # Mario's frame
             screen = WARPS[self.warp](screen)
-        elif screen.shape != (SIDE, SIDE):  # ALE's, in grey
+        elif screen.shape != (SIDE, SIDE):  # a gray ALE frame
             screen = shrunk(screen)
         if game.stack is None:
             return np.repeat(screen[None], self.checkpoints.stack, axis=0)

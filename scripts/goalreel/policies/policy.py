@@ -1,7 +1,7 @@
-"""Who drives: policies over sub-environments, which see the observation and nothing else.
+"""Policies, which choose the actions of sub-environments from their observations.
 
-parameters.py says which policy plays which environment; recordings, which need no policy, are
-played by simulation.recorded_episodes.
+parameters.py lists the environments of each policy. simulation.recorded_episodes replays
+recordings, which need no policy.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,22 +14,22 @@ import numpy as np
 from goalreel.environments.environment import Environment
 from goalreel.environments.mountain_car import MountainCar
 from goalreel.environments.seeding import Pcg64, action_generators
-from goalreel.errors import GoalreelError
-from goalreel.policies.parameters import LEARNERS
+from goalreel.errors import GoalreelError, unknown
+from goalreel.policies.parameters import LEARNERS, PARAMETERS
 
 LEFT, RIGHT = 0, 2
-# (observations (num_envs, 2) float32, environment) -> actions (num_envs,) of its `action_dtype`
+# (observations (num_envs, 2) float32, environment) -> actions (num_envs,)
 Rule = Callable[[np.ndarray, MountainCar], np.ndarray]
 
 
 class Policy(Protocol):
-    """What chooses the actions; an action depends on its own sub-environment alone."""
+    """A policy, whose actions each depend only on their own sub-environment."""
 
     def check(self, environment: Environment) -> None:
-        """Raise GoalreelError if the policy cannot play the environment; called once, before."""
+        """Raise GoalreelError if the policy cannot play the environment; called once, at first."""
 
     def generators(self, seeds: np.ndarray) -> Any:
-        """Return each episode's own generator; `take(mask)` chooses those of some."""
+        """Return a generator for each episode; `take(mask)` selects from them."""
 
     def act(
         self, observations: Sequence, environment: Environment, generators: Any
@@ -38,7 +38,7 @@ class Policy(Protocol):
 
 
 def _push(right: np.ndarray, environment: MountainCar, force: float) -> np.ndarray:
-    """Return actions that push right where `right`, else left, with `force` where it is chosen."""
+    """Return actions that push right if `right`, else left; `force` is for continuous actions."""
     if environment.continuous:
         return np.where(right, force, -force).astype(np.float32)
     return np.where(right, RIGHT, LEFT).astype(np.int8)
@@ -50,11 +50,11 @@ def pump(observations: np.ndarray, environment: MountainCar, force: float = 1.0)
 
 
 def near_optimal(observations: np.ndarray, environment: MountainCar) -> np.ndarray:
-    """Push right between two curves of the phase plane, else left; about 105 steps to the goal.
+    """Push right between two curves of the phase plane, else left: about 105 steps to the goal.
 
-    The three-curve rule is Z. Xiao's closed-form policy for MountainCar-v0 ("Reinforcement
-    Learning: Theory and Python Implementation"); products are grouped so that every machine
-    rounds them alike.
+    This is Z. Xiao's closed-form policy for MountainCar-v0 ("Reinforcement Learning: Theory and
+    Python Implementation"). Products are grouped so that every machine rounds them in the same
+    way.
     """
     position, velocity = observations.astype(np.float64).T
     upper = -0.07 * np.square(position + 0.38) + 0.07
@@ -66,18 +66,18 @@ def near_optimal(observations: np.ndarray, environment: MountainCar) -> np.ndarr
 
 @dataclass(frozen=True)
 class RulePolicy:
-    """A rule, and the share of actions that are drawn at random in its place."""
+    """A rule, with a share `epsilon` of random actions."""
 
     rule: Rule
     epsilon: float
 
     def check(self, environment: Environment) -> None:
-        """Raise GoalreelError if actions are drawn from a space without bounds."""
+        """Raise GoalreelError if random actions are needed of a space without bounds."""
         if self.epsilon:
             environment.actions.check_bounds()
 
     def generators(self, seeds: np.ndarray) -> Pcg64:
-        """Return each episode's own generator of random actions."""
+        """Return a generator of random actions for each episode."""
         return action_generators(seeds)
 
     def act(
@@ -85,8 +85,8 @@ class RulePolicy:
     ) -> tuple[np.ndarray, Pcg64]:
         """Return the actions (num_envs, ...) and the generators after their draws.
 
-        With epsilon > 0 each step draws of the episode's generator one double, which is compared
-        with epsilon, and then one for each number of an action, which chooses uniformly.
+        If epsilon > 0, each step draws one double from the generator of the episode, compares it
+        with epsilon, and draws one more double for each number of a random action.
         """
         if self.epsilon == 0:
             return self.rule(observations, environment), generators
@@ -107,17 +107,16 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
     """Return the policy of a checked `policy` section.
 
     Args:
-        config: the policy's name and its parameters.
-        trained: the trainer's file, for dqn, and for pixels where the section names no file.
+        config: the name of the policy and its parameters.
+        trained: the trained network, for dqn, and for pixels if the section names no file.
 
     Raises:
         GoalreelError: the name is unknown, or a file cannot be used.
-
     """
     name, epsilon = config["name"], float(config.get("epsilon", 0.0))
     trained = config.get("file") or trained if name == "pixels" else trained
     if name in LEARNERS and trained is None:
-        raise GoalreelError(f"the policy {name} must be trained first; name its file with --policy")
+        raise GoalreelError(f"policy.name: {name!r} is not trained yet. Name its file by --policy.")
     if name == "python":
         from goalreel.policies.user_function import load_policy
 
@@ -139,10 +138,10 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
 
         return PixelPolicy.load(trained, config.get("checkpoint", "best"))
     if name == "random":
-        return RulePolicy(pump, 1.0)  # every action is drawn: the rule is never asked
+        return RulePolicy(pump, 1.0)  # all actions are random
     if name == "near_optimal":
         return RulePolicy(near_optimal, epsilon)
     if name == "pump":
         force = float(config.get("force", 1.0))
         return RulePolicy(lambda observations, env: pump(observations, env, force), epsilon)
-    raise GoalreelError(f"policy.name: unknown value {name!r}")
+    raise GoalreelError(f"policy.name: {unknown('value', name, PARAMETERS)}")

@@ -1,6 +1,6 @@
-"""What the workflow watches of a policy: its packages and the user's files.
+"""The packages and user files that a policy depends on.
 
-Imported while the Snakefile is parsed, so it imports little.
+The Snakefile imports this module, so it imports little.
 """
 
 import ast
@@ -18,8 +18,8 @@ from goalreel.provenance.spec import Spec
 def policy_files(policy: Mapping) -> dict[str, str]:
     """Return the sha256 of each file that a checked `policy` section names, by its path.
 
-    With a Python file go the modules beside it that it imports, directly or not. A path is taken
-    from the run's working directory. Raises GoalreelError if a file is missing.
+    A Python file comes with the modules in its folder that it imports, directly or indirectly.
+    Paths are relative to the working directory. Raises GoalreelError if a file is missing.
     """
     named = {key: policy[key] for key in ("file", "vecnormalize") if policy.get(key)}
     named |= {f"extra_files.{i}": path for i, path in enumerate(policy.get("extra_files", ()))}
@@ -39,7 +39,7 @@ def policy_files(policy: Mapping) -> dict[str, str]:
 
 
 def _with_imports(path: Path) -> list[Path]:
-    """Return a Python file and the modules in its folder that it imports, directly or not."""
+    """Return a Python file and the modules in its folder that it imports, also indirectly."""
     found, queue = [], [path]
     while queue:
         module = queue.pop()
@@ -48,19 +48,19 @@ def _with_imports(path: Path) -> list[Path]:
         found.append(module)
         try:
             tree = ast.parse(module.read_bytes())
-        except (SyntaxError, RecursionError, MemoryError):  # the job tells, with the traceback
+        except (SyntaxError, RecursionError, MemoryError):  # the job reports it, with a traceback
             continue
         for node in ast.walk(tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [node.module]
-            beside = (path.with_name(f"{name.split('.')[0]}.py") for name in names)
-            queue += [candidate for candidate in beside if candidate.is_file()]
+            neighbors = (path.with_name(f"{name.split('.')[0]}.py") for name in names)
+            queue += [candidate for candidate in neighbors if candidate.is_file()]
     return sorted(found)
 
 
 def policy_tools(policy: Mapping) -> tuple[str, ...]:
-    """Return the packages whose versions shape what a policy does, beside NumPy.
+    """Return the packages, apart from NumPy, whose versions affect the actions of a policy.
 
     Raises GoalreelError if one is not installed.
     """
@@ -78,10 +78,11 @@ def policy_tools(policy: Mapping) -> tuple[str, ...]:
 
 
 def check_files(spec: Spec, found: Mapping[str, str]) -> None:
-    """Raise GoalreelError if a user's file is no longer what the workflow planned with.
+    """Raise GoalreelError if a user's file changed after the workflow planned the job.
 
-    spec: a stage's, whose `files` may be missing if it was written by hand; found: their sha256
-    now
+    Args:
+        spec: of the job; one written by hand may lack `files`.
+        found: the present sha256 of each file.
     """
     planned = spec.value.get("files", {})
     for name, digest in found.items():

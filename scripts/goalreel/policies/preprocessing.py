@@ -1,7 +1,7 @@
-"""Warps: from a picture, (H, W, 3) uint8, to the (84, 84) uint8 that a network takes.
+"""Resize images, (H, W, 3) uint8, to the gray (84, 84) uint8 frames that a network takes.
 
-By name: `area` is what Stable-Baselines3's WarpFrame does by OpenCV, byte for byte; `pillow`
-averages boxes too, by Pillow. `shrunk` is the second half of `area`.
+`area` gives the same bytes as Stable-Baselines3's WarpFrame, which uses OpenCV. `pillow` averages
+boxes with Pillow. `shrunk` is the second half of `area`.
 """
 
 import math
@@ -16,27 +16,27 @@ Warp = Callable[[np.ndarray], np.ndarray]
 
 
 def area(picture: np.ndarray) -> np.ndarray:
-    """Grey as OpenCV weighs it, each pixel the mean of the area that it covers."""
+    """Return the gray image with OpenCV's weights, resized by area."""
     red, green, blue = np.moveaxis(picture.astype(np.int32), 2, 0)
-    grey = (9798 * red + 19235 * green + 3735 * blue + (1 << 14)) >> 15
-    return shrunk(grey.astype(np.uint8))
+    gray = (9798 * red + 19235 * green + 3735 * blue + (1 << 14)) >> 15
+    return shrunk(gray.astype(np.uint8))
 
 
 def pillow(picture: np.ndarray) -> np.ndarray:
-    """Grey as Pillow weighs it (ITU-R 601), resized by its box filter."""
-    grey = Image.fromarray(picture).convert("L")
-    return np.asarray(grey.resize((SIDE, SIDE), Image.Resampling.BOX))
+    """Return the gray image with Pillow's weights (ITU-R 601), resized by its box filter."""
+    gray = Image.fromarray(picture).convert("L")
+    return np.asarray(gray.resize((SIDE, SIDE), Image.Resampling.BOX))
 
 
-def shrunk(grey: np.ndarray) -> np.ndarray:
-    """Return a grey picture, (H, W) uint8, as OpenCV's INTER_AREA makes it smaller: byte for byte.
+def shrunk(gray: np.ndarray) -> np.ndarray:
+    """Return a gray image, (H, W) uint8, resized with the same bytes as OpenCV's INTER_AREA.
 
-    So ale-py's AtariVectorEnv does. A pixel is the mean of the area that it covers; where that is
-    half way between two numbers, the order of OpenCV's float32 sums decides, which is kept.
+    ale-py's AtariVectorEnv uses it. A pixel is the mean of the area that it covers. The float32
+    sums have OpenCV's order, which decides if the mean is half way between two numbers.
     """
-    (rows, heights), (columns, widths) = (_covered(size) for size in grey.shape)
-    picture = grey.astype(np.float32)
-    across = np.zeros((len(grey), SIDE), np.float32)
+    (rows, heights), (columns, widths) = (_covered(size) for size in gray.shape)
+    picture = gray.astype(np.float32)
+    across = np.zeros((len(gray), SIDE), np.float32)
     for column, width in zip(columns, widths, strict=True):
         across += picture[:, column] * width
     small = np.zeros((SIDE, SIDE), np.float32)
@@ -47,10 +47,10 @@ def shrunk(grey: np.ndarray) -> np.ndarray:
 
 @cache
 def _covered(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pixels of `size` that each of 84 covers, and their shares of it.
+    """Return the source pixels that each of the 84 pixels covers, and their shares of it.
 
-    Both are (pixels covered at most, 84), int64 and float32, with shares of 0 where it covers
-    fewer. Source: computeResizeAreaTab in modules/imgproc/src/resize.cpp of OpenCV.
+    Both have the shape (maximum number of source pixels, 84), int64 and float32. Shares of 0 pad
+    shorter columns. Source: computeResizeAreaTab in modules/imgproc/src/resize.cpp of OpenCV.
     """
     scale, covered = size / SIDE, []
     for place in range(SIDE):

@@ -1,6 +1,6 @@
 """The files of a Stable-Baselines3 model: a folder of RL Zoo, and its VecNormalize statistics.
 
-Imported while the Snakefile is parsed, so nothing is unpickled here, and PyTorch is not needed.
+The Snakefile imports this module, so it unpickles nothing and does not import PyTorch.
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from goalreel.errors import OptionError, use
 
-# The modules of the policies that models are made of, and the algorithms that train them.
+# The module of a model's policy class, and the algorithms that train such models.
 _TRAINED_BY = {
     "stable_baselines3.common.policies": ("A2C", "PPO", "TRPO"),
     "stable_baselines3.dqn.policies": ("DQN",),
@@ -24,17 +24,17 @@ _TRAINED_BY = {
     "sb3_contrib.qrdqn.policies": ("QRDQN",),
     "sb3_contrib.tqc.policies": ("TQC",),
 }
-# What only these of several algorithms keep in a model's file. DDPG is played as TD3 is.
+# Keys that only these algorithms store in a model's file. A DDPG model plays as a TD3 model.
 _OWN_KEYS = {"PPO": "clip_range", "TRPO": "cg_max_steps"}
 _STATISTICS = ("vecnormalize.pkl", "vec_normalize.pkl")  # RL Zoo's name, and the documentation's
 
 
 def with_files(policy: Mapping, env: str) -> dict:
-    """Return the section `policy` of a model with its algorithm and files, completed.
+    """Return the section `policy` of a model, completed with its algorithm and files.
 
     Raises:
-        GoalreelError: there is no such model, it is of another algorithm or names none, or it was
-            trained with VecNormalize and its statistics are missing.
+        GoalreelError: there is no such model, its algorithm is different or unknown, or it was
+            trained with VecNormalize and the statistics are missing.
     """
     model, vecnormalize = _model(Path(policy["file"]), env), policy["vecnormalize"]
     data, algorithm = _data(model), policy["algorithm"]
@@ -65,14 +65,14 @@ def with_files(policy: Mapping, env: str) -> dict:
 
 
 def _trained_by(data: Mapping) -> tuple[str, ...]:
-    """Return the algorithms that a model may be of, the likeliest first, () if it shows none."""
+    """Return the algorithms that may have trained a model, the likeliest first."""
     module = str(_described(data, "policy_class").get("__module__"))
     able = _TRAINED_BY.get(module, ())
     return tuple(sorted(able, key=lambda name: _OWN_KEYS.get(name) not in data))
 
 
 def _model(path: Path, env: str) -> Path:
-    """Return the .zip that a path means: itself, or one of an RL Zoo folder."""
+    """Return the .zip of a path, which is a model or an RL Zoo folder."""
     if not path.is_dir():
         return path
     models = sorted(path.glob("*.zip"))
@@ -88,30 +88,29 @@ def _model(path: Path, env: str) -> Path:
 
 
 def _statistics(model: Path) -> Path | None:
-    """Return the file of VecNormalize's statistics that belongs to a model, None if none does."""
+    """Return the file of a model's VecNormalize statistics, None if there is none."""
     stem = model.name.removesuffix(".zip")
     names = [f"{stem}_vecnormalize.pkl"]
     if checkpoint := re.fullmatch(r"(.+)_(\d+_steps)", stem):  # as CheckpointCallback writes them
         names.append(f"{checkpoint[1]}_vecnormalize_{checkpoint[2]}.pkl")
     names += _STATISTICS
-    beside = [model.with_name(name) for name in names]
-    # The folders in which RL Zoo has left how it trained the model.
+    neighbors = [model.with_name(name) for name in names]
+    # RL Zoo describes a training in such folders.
     zoo = (args.with_name(_STATISTICS[0]) for args in sorted(model.parent.glob("*/args.yml")))
-    return next((path for path in (*beside, *zoo) if path.is_file()), None)
+    return next((path for path in (*neighbors, *zoo) if path.is_file()), None)
 
 
 def _is_normalized(data: Mapping) -> bool:
-    """Tell whether a model shows that it was trained with VecNormalize.
+    """Return whether a model's file shows that it was trained with VecNormalize.
 
-    While it learns from VecNormalize, a model keeps the observation before it was normalized, and
-    `model.save` stores that. Algorithms with a replay buffer always keep one, so theirs tells
-    nothing.
+    With VecNormalize, a model stores its last observation before normalization. Algorithms with a
+    replay buffer always store it, so their files do not show it.
     """
     return "buffer_size" not in data and data.get("_last_original_obs") is not None
 
 
 def _data(model: Path) -> Mapping:
-    """Return what a model's file says of it as JSON, {} if it cannot be read; the job tells why."""
+    """Return the JSON in a model's file, {} if it cannot be read; the job reports why."""
     try:
         with zipfile.ZipFile(model) as archive:
             data = json.loads(archive.read("data"))
@@ -121,15 +120,15 @@ def _data(model: Path) -> Mapping:
 
 
 def _described(data: Mapping, name: str) -> Mapping:
-    """Return what a model's JSON tells of an object that it holds pickled."""
+    """Return the JSON about a pickled object in a model's file."""
     value = data.get(name)
     return value if isinstance(value, Mapping) else {}
 
 
 def spaces_error(model: str, spaces: Mapping[str, object]) -> str:
-    """Tell which space of a model differs from the environment's, "" if none shows.
+    """Return a message if a space of a model differs from the environment's, else "".
 
-    spaces: Gymnasium's, by their names in a model, observation_space and action_space
+    spaces: of the environment, under the keys observation_space and action_space
     """
     data = _data(Path(model))
     for name, space in spaces.items():
@@ -145,7 +144,7 @@ def spaces_error(model: str, spaces: Mapping[str, object]) -> str:
 
 
 def _form(kind: str, attributes: Mapping, has_bounds: bool) -> str:
-    """Return a space's kind, size and bounds in words, "" if they are not known."""
+    """Return the kind, size and bounds of a space in words, "" if they are not known."""
     if kind in ("Dict", "Tuple"):
         return kind
     if kind in ("Discrete", "MultiDiscrete"):
@@ -153,7 +152,7 @@ def _form(kind: str, attributes: Mapping, has_bounds: bool) -> str:
     shape = attributes.get("_shape")
     if kind not in ("Box", "MultiBinary") or not isinstance(shape, list | tuple):
         return ""
-    # A model sees pictures channels first, and turns them.
+    # A model transposes images so that the channels come first.
     form = f"{kind} {tuple(sorted(shape) if len(shape) == 3 else shape)}"
     for word, end in (("from", "low"), ("to", "high")) if has_bounds and kind == "Box" else ():
         numbers = re.findall(r"[^][\s]+", str(attributes.get(end)))

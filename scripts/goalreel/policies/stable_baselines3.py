@@ -1,9 +1,9 @@
-"""A saved Stable-Baselines3 model as a policy.
+"""Play a saved Stable-Baselines3 model.
 
-Stable-Baselines3, sb3-contrib and PyTorch are not among goalreel's dependencies: they are imported
-where a configuration asks for them. A model acts one row at a time and on one CPU thread, so that
-an episode depends on its seed alone: it is what `model.set_random_seed(seed % 2**32)` at its start
-and `model.predict` at each step give.
+Stable-Baselines3, sb3-contrib and PyTorch are not dependencies of goalreel. This module imports
+them only if a configuration needs them. A model predicts one observation at a time on one CPU
+thread, so that an episode depends only on its seed. To repeat it, call
+`model.set_random_seed(seed % 2**32)` at its start and `model.predict` at each step.
 """
 
 import importlib
@@ -15,18 +15,18 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.environments.environment import Environment, PerEnv, take_rows
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, quoted
 from goalreel.policies.parameters import ALGORITHMS
 
 
 @dataclass
 class _Episode:
-    """What a model goes on from in an episode."""
+    """The state of a model in an episode."""
 
     seed: int
-    starts: bool = True  # whether it has not acted yet
-    memory: object = None  # of a recurrent model
-    draws: tuple = ()  # the states of the random generators that it draws from
+    is_start: bool = True  # no action yet
+    memory: object = None  # the hidden state of a recurrent model
+    rng_states: tuple = ()  # of PyTorch, NumPy and the action space
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class Sb3Policy:
     path: str
     algorithm: str
     model: object
-    statistics: object | None  # the VecNormalize whose statistics observations are normalised with
+    statistics: object | None  # a VecNormalize, which normalizes observations
     deterministic: bool
 
     @classmethod
     def load(cls, config: Mapping) -> "Sb3Policy":
-        """Load a model by its section `policy`.
+        """Load the model of a section `policy`.
 
         Raises:
-            GoalreelError: it, its statistics, or the library cannot be used.
+            GoalreelError: the model, its statistics or the library cannot be used.
         """
         path, algorithm = config["file"], config.get("algorithm", "PPO")
         importlib.import_module("torch").set_num_threads(1)
@@ -54,49 +54,47 @@ class Sb3Policy:
             kind = getattr(library, algorithm)
             small = {}
             if issubclass(kind, off_policy.OffPolicyAlgorithm):
-                # It allocates its replay buffer when it is loaded, as large as in its training.
+                # `load` would allocate the whole replay buffer of the training.
                 small = {"buffer_size": 1, "optimize_memory_usage": False}
                 small |= {"replay_buffer_class": None, "replay_buffer_kwargs": {}}
             model = kind.load(path, device="cpu", **small)
-        except Exception as error:  # a zip of another kind or algorithm, another version's pickles
+        except Exception as error:  # a different kind of .zip, algorithm or version
             raise GoalreelError(
-                f"policy.file: {path} cannot be loaded as policy.algorithm: {algorithm} "
-                f"({type(error).__name__}: {error}); allowed: a file of model.save() with its "
-                f"algorithm, one of {', '.join(ALGORITHMS)}"
+                f"policy.file: {quoted(path)} cannot be loaded as a model of {algorithm}. Save it "
+                f"with model.save(), and set policy.algorithm.\n  {type(error).__name__}: {error}"
             ) from None
         saved = config.get("vecnormalize")
         statistics = _read_statistics(saved) if saved else None
         return cls(path, algorithm, model, statistics, config.get("deterministic", True))
 
     def check(self, environment: Environment) -> None:
-        """Raise GoalreelError if the statistics are of other observations.
+        """Raise GoalreelError if the statistics are of a different observation space.
 
-        Whether the model itself fits is checked before the run, by sb3_files.spaces_error.
+        sb3_files.spaces_error checks the model itself before the run.
         """
         if self.statistics is None or not self.statistics.norm_obs:
             return
         trained, found = self.model.observation_space, self.statistics.observation_space
         if trained != found:
             raise GoalreelError(
-                f"policy.vecnormalize: its statistics are of observations in {found}, and "
-                f"{self.path} was trained on {trained}; name the file that was saved with it, or "
-                "write false for none"
+                f"policy.vecnormalize: The statistics are of observations in {found}, and the "
+                f"model was trained on {trained}. Name the file that was saved with the model."
             )
 
     def generators(self, seeds: np.ndarray) -> PerEnv:
-        """Return the beginning of each episode."""
+        """Return the initial state of each episode."""
         return PerEnv(map(_Episode, np.asarray(seeds).tolist()))
 
     def act(
         self, observations: Sequence, environment: Environment, generators: PerEnv
     ) -> tuple[np.ndarray, PerEnv]:
-        """Return the actions, (num_envs, *stored_shape), each from its own episode alone."""
+        """Return the actions, (num_envs, *stored_shape), each from its own episode only."""
         batch = environment.batch(observations)
-        chosen = [self._predict(take_rows(batch, i), one) for i, one in enumerate(generators)]
-        # Of MultiBinary it predicts floats.
+        chosen = [self._predict(take_rows(batch, i), e) for i, e in enumerate(generators)]
+        # For MultiBinary, `predict` returns floats.
         actions = np.stack(chosen).astype(self.model.action_space.dtype)
-        who = f"policy.file: {self.path} ({self.algorithm})"
-        return environment.actions.checked(actions, len(chosen), who), generators
+        label = f"policy.file: {self.path} ({self.algorithm})"
+        return environment.actions.checked(actions, len(chosen), label), generators
 
     def _predict(self, observation: object, episode: _Episode) -> object:
         if self.statistics is not None:
@@ -106,39 +104,39 @@ class Sb3Policy:
         action, episode.memory = self.model.predict(
             observation,
             state=episode.memory,
-            episode_start=np.array([episode.starts]),
+            episode_start=np.array([episode.is_start]),
             deterministic=self.deterministic,
         )
-        episode.starts = False
+        episode.is_start = False
         if not self.deterministic:
             torch, spaces = importlib.import_module("torch"), self.model.action_space.np_random
-            drawn = torch.get_rng_state(), np.random.get_state(), spaces.bit_generator.state
-            episode.draws = drawn
+            states = torch.get_rng_state(), np.random.get_state(), spaces.bit_generator.state
+            episode.rng_states = states
         return action
 
     def _restore(self, episode: _Episode) -> None:
-        """Set the random generators to where they are in an episode."""
-        # The noise of a model with state-dependent exploration is drawn once, when it starts.
-        if episode.starts or self.model.use_sde:
+        """Set the random generators to their states in an episode."""
+        # A model with state-dependent exploration draws its noise once, at the start.
+        if episode.is_start or self.model.use_sde:
             self.model.set_random_seed(episode.seed % 2**32)
             if self.model.use_sde:
                 self.model.policy.reset_noise()
             return
         torch = importlib.import_module("torch")
-        ours, numpys, spaces = episode.draws
-        torch.set_rng_state(ours)
-        np.random.set_state(numpys)
-        self.model.action_space.np_random.bit_generator.state = spaces
+        torch_state, numpy_state, space_state = episode.rng_states
+        torch.set_rng_state(torch_state)
+        np.random.set_state(numpy_state)
+        self.model.action_space.np_random.bit_generator.state = space_state
 
 
 def _read_statistics(path: str):
-    """Return the VecNormalize that its `save` wrote."""
+    """Return the VecNormalize of a file that its `save` wrote."""
     try:
         statistics = pickle.loads(Path(path).read_bytes())  # noqa: S301 - as VecNormalize.load
-        statistics.normalize_obs  # noqa: B018 - what else was pickled has it not
-    except Exception as error:  # whatever a pickle can raise
+        statistics.normalize_obs  # noqa: B018 - other pickled objects lack it
+    except Exception as error:  # a pickle can raise anything
         raise GoalreelError(
-            f"policy.vecnormalize: {path} cannot be loaded ({type(error).__name__}: {error}); "
-            f"allowed: a file of VecNormalize.save()"
+            f"policy.vecnormalize: {quoted(path)} cannot be loaded. Name a file of "
+            f"VecNormalize.save().\n  {type(error).__name__}: {error}"
         ) from None
     return statistics

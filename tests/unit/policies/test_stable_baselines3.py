@@ -137,7 +137,7 @@ def test_statistics_of_other_observations_are_refused(trained, tmp_path):
     other.save(tmp_path / "other.pkl")
     policy = policy_of(trained / "model.zip", vecnormalize=str(tmp_path / "other.pkl"))
     with pytest.raises(
-        GoalreelError, match="statistics are of observations in Box.* was trained on Box"
+        GoalreelError, match="statistics are of observations in Box.* model was trained on Box"
     ):
         played(policy, PENDULUM)
 
@@ -253,7 +253,7 @@ def test_a_model_of_another_algorithm_is_refused(trained):
     assert "policy.algorithm: 'DQN' did not" in said and "Use PPO, A2C" in said
     assert policy_of(trained / "model.zip")["algorithm"] == "PPO"
     policy = policy_of(trained / "model.zip") | {"algorithm": "DQN"}
-    with pytest.raises(GoalreelError, match="cannot be loaded as policy.algorithm: DQN"):
+    with pytest.raises(GoalreelError, match="cannot be loaded as a model of DQN"):
         make_policy(policy)
 
 

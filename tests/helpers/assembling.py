@@ -33,7 +33,7 @@ def quantizers(quality: str = "balanced") -> tuple[int, int]:
     return settings["qp"], settings["card_qp"]
 
 
-def thinned(trajectories: Trajectories, every: int) -> Trajectories:
+def every_nth_state(trajectories: Trajectories, every: int) -> Trajectories:
     """Return trajectories with every n-th state of each episode and its last state."""
     parts = []
     for episode in range(len(trajectories)):
@@ -63,7 +63,7 @@ class Assembled:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height in pixels."""
+        """The (width, height) in pixels."""
         return self.cache.background.shape[1], self.cache.background.shape[0]
 
 
@@ -88,7 +88,7 @@ def assembled(
 
 
 def stream_of(size: tuple[int, int], units: list[bytes]) -> bytes:
-    """Return an Annex B stream of our parameter sets and NAL units."""
+    """Return an Annex B stream of goalreel's parameter sets and these NAL units."""
     stream = StreamParameters(size, 30)
     return annex_b([sps(stream), pps(stream), *units])
 
@@ -127,7 +127,7 @@ def byte_stream(path: Path) -> bytes:
     return b"".join(map(bytes, packets))
 
 
-def strictly(stream: bytes) -> np.ndarray:
+def decode_strictly(stream: bytes) -> np.ndarray:
     """Return a stream's frames as FFmpeg's h264 decodes them, (frames, H * 3 / 2, W) uint8.
 
     Fail on any deviation from the standard, also on a warning.
@@ -136,23 +136,23 @@ def strictly(stream: bytes) -> np.ndarray:
     av.logging.set_level(av.logging.WARNING)
     try:
         with av.logging.Capture() as logs:
-            # Its parser reads ahead too far to tell apart the errors of a probe: no container.
+            # Without a container, whose probing would add errors of its own.
             context = av.CodecContext.create("h264", "r")
             context.options = {"err_detect": "explode"}
             context.thread_count = 1
             packets = [*context.parse(stream), *context.parse(b""), None]
-            shown = [f.to_ndarray() for packet in packets for f in context.decode(packet)]
+            pictures = [f.to_ndarray() for packet in packets for f in context.decode(packet)]
     finally:
         av.logging.set_level(before)
     assert not logs, logs[:5]
-    return np.stack(shown)
+    return np.stack(pictures)
 
 
-def psnr(shown: np.ndarray, cache: FrameCache) -> np.ndarray:
-    """Return each frame's PSNR of luma against its frame cache in dB, (frames,) float64."""
+def psnr(pictures: np.ndarray, cache: FrameCache) -> np.ndarray:
+    """Return the luma PSNR of each frame against the frame cache in dB, (frames,) float64."""
     height = cache.background.shape[0]
     errors = [
         np.square(picture[:height].astype(np.int32) - frame[:height]).mean()
-        for picture, frame in zip(shown, Yuv420p(cache).frames(), strict=True)
+        for picture, frame in zip(pictures, Yuv420p(cache).frames(), strict=True)
     ]
     return 10 * np.log10(255**2 / np.maximum(errors, 1e-9))

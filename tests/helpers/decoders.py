@@ -1,17 +1,17 @@
-"""Independent decoders: FFmpeg's and OpenH264's, which share no code."""
+"""Two independent H.264 decoders, FFmpeg and OpenH264, which share no code."""
 
 import numpy as np
-from assembling import strictly
+from assembling import decode_strictly
 
 from goalreel.encoding import ffmpeg
 
-DECODERS = ["FFmpeg", "OpenH264"]  # as a test's parameter
+DECODERS = ["FFmpeg", "OpenH264"]  # parameter of a test
 
 
 def decode(decoder: str, stream: bytes, size: tuple[int, int]) -> np.ndarray:
     """Return the frames of an Annex B stream in yuv420p, (frames, H * 3 / 2, W) uint8."""
     if decoder == "FFmpeg":
-        return strictly(stream)
+        return decode_strictly(stream)
     arguments = ["-xerror", "-c:v", "libopenh264", "-f", "h264", "-i", "pipe:0"]
     arguments += ["-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", "yuv420p", "pipe:1"]
     samples = np.frombuffer(ffmpeg.output(arguments, [stream]), np.uint8)

@@ -1,7 +1,7 @@
-"""Independent decoders find exactly the right frames in assembled films, in order.
+"""Test assembled films with independent decoders.
 
-The references are the coded atlas's frame, decoded over only its episode's title card, and the
-frame cache.
+Each frame is compared with the picture of the coded atlas, decoded separately over the title card,
+and with the frame cache.
 """
 
 import json
@@ -16,13 +16,13 @@ from assembling import (
     Assembled,
     assembled,
     byte_stream,
+    decode_strictly,
+    every_nth_state,
     nal_types,
     packets_of,
     psnr,
     rbsp_of,
     stream_of,
-    strictly,
-    thinned,
     units_of,
 )
 from conftest import CONTINUOUS, DISCRETE, STYLES, simulated
@@ -51,8 +51,8 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory) -> dict[str, Assembled]:
-    """Return films of some states of three episodes, with every kind of overlay."""
-    folder, thin = tmp_path_factory.mktemp("films"), thinned(simulated(), 9)
+    """Return films of three episodes, one per kind of overlay, with every ninth state."""
+    folder, thin = tmp_path_factory.mktemp("films"), every_nth_state(simulated(), 9)
     return {
         name: assembled(folder / f"{number}.mp4", STYLES[DISCRETE], thin, **options)
         for number, (name, options) in enumerate(CASES.items())
@@ -60,30 +60,30 @@ def films(tmp_path_factory) -> dict[str, Assembled]:
 
 
 def with_order(unit: bytes, header: SliceHeader, order: int) -> bytes:
-    """Return a P slice with another pic_order_cnt_lsb, its bits written one by one."""
+    """Return a P slice with this pic_order_cnt_lsb, written bit by bit."""
     bits, place = np.unpackbits(np.frombuffer(rbsp_of(unit), np.uint8)), header_bits(header).order
     bits[place : place + 16] = [int(bit) for bit in format(order, "016b")]
     return pack(unit[0] >> 5, type_of(unit), np.packbits(bits).tobytes())
 
 
 def type_of(unit: bytes) -> int:
-    """Return nal_unit_type."""
+    """Return nal_unit_type of a NAL unit."""
     return unit[0] & 31
 
 
 def access_units(film: Assembled) -> list[list[bytes]]:
-    """Return the NAL units of each sample, without parameter sets."""
+    """Return the NAL units of each sample without parameter sets."""
     units = [u for u in units_of(byte_stream(film.path)) if type_of(u) in (SLICE, IDR)]
-    # A frame begins with macroblock 0, whose ue(v) is a single 1 bit.
+    # A picture begins with first_mb_in_slice 0, a bit of 1.
     starts = [number for number, unit in enumerate(units) if unit[1] & 0x80]
     ends = [*starts[1:], len(units)]
     return [units[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
-def alone(film: Assembled) -> tuple[bytes, list[int]]:
-    """Return a stream of pairs of a title card and a frame over it, and each frame's pair.
+def stream_of_pairs(film: Assembled) -> tuple[bytes, list[int]]:
+    """Return a stream of pairs of a title card and one picture, and the pair of each frame.
 
-    The frame is the coded atlas's own slice. Only the HUD's slices come from the film.
+    The picture is the slice of the coded atlas. Only HUD slices come from the film.
     """
     layers = {layer.name: layer for layer in film.cache.layers}
     car, coded_atlas = layers["car"], film.coded_atlas
@@ -104,9 +104,7 @@ def alone(film: Assembled) -> tuple[bytes, list[int]]:
                 else:
                     slice_ = coded_atlas.slices[digests[index]][4:]
                     units.append(with_order(slice_, coded_atlas.header, 2))
-                    for unit in samples[frame][
-                        1:
-                    ]:  # the length of a header depends on its first number
+                    for unit in samples[frame][1:]:  # a HUD slice, with a header of another length
                         first = first_macroblock(unit)
                         assert first >= coded_atlas.region.size
                         units.append(with_order(unit, SliceHeader("P", first), 2))
@@ -115,7 +113,7 @@ def alone(film: Assembled) -> tuple[bytes, list[int]]:
 
 
 def first_macroblock(unit: bytes) -> int:
-    """Return first_mb_in_slice, the ue(v) that a slice begins with."""
+    """Return first_mb_in_slice, the ue(v) at the start of a slice."""
     bits = "".join(format(byte, "08b") for byte in rbsp_of(unit)[:5])
     zeros = bits.index("1")
     return int(bits[zeros : 2 * zeros + 1], 2) - 1
@@ -123,18 +121,18 @@ def first_macroblock(unit: bytes) -> int:
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_every_frame_is_what_its_picture_decodes_to_alone(films, name, decoder):
+def test_frame_equals_picture_decoded_separately(films, name, decoder):
     film = films[name]
-    stream, which = alone(film)
+    stream, which = stream_of_pairs(film)
     streams = stream, byte_stream(film.path)
-    pairs, shown = (decode(decoder, one, film.size) for one in streams)
+    pairs, shown = (decode(decoder, data, film.size) for data in streams)
     assert len(shown) == len(film.cache) == len(which)
     assert len(pairs) == 2 * len(set(which))
     starts = set(film.cache.offsets[:-1].tolist())
     for frame, pair in enumerate(which):
-        # The card is the IDR picture, and equals the frame without anything over it.
-        wanted = pairs[2 * pair + (frame not in starts)]
-        assert np.array_equal(shown[frame], wanted), frame
+        # The first frame is the IDR picture itself.
+        expected = pairs[2 * pair + (frame not in starts)]
+        assert np.array_equal(shown[frame], expected), frame
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -162,7 +160,7 @@ def test_film_has_each_frame_once_and_keyframe_per_episode(films, name):
     assert idrs == keys and set(map(type_of, units)) == {SLICE, IDR, SPS, PPS}
 
 
-# In smaller frames, car and text take a larger part.
+# In small frames a larger part is car and text, so their PSNR is lower.
 LOOKS = [(STYLES[env], hud, 3, 1, 49) for env, hud in ((DISCRETE, False), (CONTINUOUS, True))]
 LOOKS += [
     (VectorStyle(DISCRETE, size, THEMES[theme]), hud, 1, 23, least)
@@ -177,26 +175,26 @@ LOOKS += [
 
 
 @pytest.mark.parametrize(("style", "hud", "reaches", "every", "least"), LOOKS)
-def test_frames_look_like_the_caches(style, hud, reaches, every, least, tmp_path):
-    trajectories = thinned(simulated(style.env, range(reaches)), every)
+def test_frames_are_close_to_frame_cache(style, hud, reaches, every, least, tmp_path):
+    trajectories = every_nth_state(simulated(style.env, range(reaches)), every)
     film = assembled(tmp_path / "f.mp4", style, trajectories, hud=hud)
-    shown = strictly(byte_stream(film.path))
-    found = psnr(shown, film.cache)
+    shown = decode_strictly(byte_stream(film.path))
+    values = psnr(shown, film.cache)
     assert shown.shape[1:] == (film.size[1] * 3 // 2, film.size[0])
-    assert found.min() >= least and found.mean() >= least + 1
+    assert values.min() >= least and values.mean() >= least + 1
     for picture, frame in zip(shown, Yuv420p(film.cache).frames(), strict=True):
         chroma = picture[film.size[1] :].astype(int) - frame[film.size[1] :]
         assert np.square(chroma).mean() < 255**2 / 10**4, "40 dB"
 
 
-def test_qualities_are_ordered_in_size_and_likeness(tmp_path):
-    thin = thinned(simulated(reaches=range(2)), 13)
+def test_higher_quality_has_more_bytes_and_psnr(tmp_path):
+    thin = every_nth_state(simulated(reaches=range(2)), 13)
     sizes, means = [], []
     for quality in ("small", "balanced", "best"):
         path = tmp_path / f"{quality}.mp4"
         film = assembled(path, STYLES[DISCRETE], thin, quality, hud=True)
         sizes.append(read_index(path).sizes.sum())
-        means.append(psnr(strictly(byte_stream(path)), film.cache).mean())
+        means.append(psnr(decode_strictly(byte_stream(path)), film.cache).mean())
     assert sizes == sorted(sizes) and means == sorted(means)
     assert means[1] - means[0] > 1 < means[2] - means[1], means
 
@@ -208,8 +206,8 @@ def test_qualities_are_ordered_in_size_and_likeness(tmp_path):
     st.integers(0, 51),
     st.integers(0, MOST_PICTURES - 1),
 )
-def test_an_order_can_be_patched_into_any_slice(data, first, qp, count):
-    """The patched bytes equal a slice that was written with this order."""
+def test_pic_order_cnt_can_be_patched_into_any_slice(data, first, qp, count):
+    """The patched bytes equal those of a slice written with this order."""
     header, store = SliceHeader("P", first, qp=qp), PartStore()
     bits = np.unpackbits(np.frombuffer(data, np.uint8))
     part = store.add_slice(header, bits)
@@ -218,7 +216,7 @@ def test_an_order_can_be_patched_into_any_slice(data, first, qp, count):
     assert bytes(sample) == len(expected).to_bytes(4, "big") + expected
 
 
-def test_film_has_parameter_sets_once_and_its_texts(filmed):
+def test_film_has_parameter_sets_once_and_subtitles(filmed):
     results = filmed.folder / "results"
     table = pd.read_csv(results / "episodes.csv")
     index = read_index(results / "film.mp4")
@@ -227,7 +225,7 @@ def test_film_has_parameter_sets_once_and_its_texts(filmed):
         (subtitles,) = container.streams.subtitles
         assert len([p for p in container.demux(subtitles) if p.size > 2]) == 8
         assert json.loads(container.metadata["comment"])["stage"] == "concat"
-    # FFmpeg's filter puts the parameter sets of the sample entry before each IDR picture.
+    # Parameter sets are in the sample entry. FFmpeg puts them before each IDR picture.
     for packet in packets_of(results / "film.mp4"):
         assert nal_types(bytes(packet)) <= {SLICE, IDR}
-    assert len(strictly(byte_stream(results / "film.mp4"))) == index.frames
+    assert len(decode_strictly(byte_stream(results / "film.mp4"))) == index.frames

@@ -1,6 +1,6 @@
-"""Independent decoders find every frame in films assembled from blocks, in order.
+"""Test films assembled from macroblocks with independent decoders.
 
-The code of a macroblock does not depend on its neighbors, so equal blocks always look the same.
+Each distinct macroblock is coded once, so it must decode alike at any place and time.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from goalreel.mp4.reader import read_index
 from goalreel.rendering.overlay import add_bands, add_overlay
 
 ENCODE = {"qp": 25, "card_qp": 12}
-# Frames, scale, and whether there is a caption.
+# Size of the frames, scale, caption.
 CASES = [
     ((64, 80), 1, True),
     ((48, 32), 3, True),
@@ -36,25 +36,25 @@ PATTERN = np.random.default_rng(1).integers(0, 256, (6, 16, 16, 3), np.uint8)
 
 
 def episode(size, frames: int, seed: int) -> list[np.ndarray]:
-    """Return frames of squares that move over a plain background, some of them equal."""
+    """Return frames of squares that move over a plain background. Some frames are equal."""
     rng = np.random.default_rng(seed)
     ground = np.full((*size, 3), rng.integers(0, 256, 3), np.uint8)
-    made, at = [], rng.integers(0, 40, (3, 2))
+    images, position = [], rng.integers(0, 40, (3, 2))
     for number in range(frames):
         frame = ground.copy()
         if number % 5 != 3:
-            at = (at + rng.integers(-4, 5, at.shape)) % size
-        for pattern, (row, column) in zip(PATTERN[seed % 3 :], at.tolist(), strict=False):
+            position = (position + rng.integers(-4, 5, position.shape)) % size
+        for pattern, (row, column) in zip(PATTERN[seed % 3 :], position.tolist(), strict=False):
             part = frame[row : row + 12, column : column + 12]
             part[:] = pattern[: part.shape[0], : part.shape[1]]
-        made.append(frame)
-    return made
+        images.append(frame)
+    return images
 
 
 def cache_of(path, size, scale=1, caption=True, lengths=(23, 2, 40), first=0):
-    """Return a scaled frame cache of episodes, each with its own caption.
+    """Return a frame cache of enlarged episodes, each with its own caption.
 
-    The shortest has one step, as H.264 forbids consecutive keyframes with equal idr_pic_id.
+    The shortest has two frames: H.264 does not allow adjacent IDR pictures of one idr_pic_id.
     """
     pictures = [episode(size, length, first + n) for n, length in enumerate(lengths)]
     cache, bands = add_bands(drawn(path, *pictures), scale, caption)
@@ -72,28 +72,28 @@ def cache_of(path, size, scale=1, caption=True, lengths=(23, 2, 40), first=0):
 
 
 def decoded(path, cache, decoder="FFmpeg") -> np.ndarray:
-    """Return a film's frames, (frames, H * 3 / 2, W) uint8."""
+    """Return the frames of a film, (frames, H * 3 / 2, W) uint8."""
     size = cache.background.shape[1::-1]
     return decode(decoder, byte_stream(path), size)
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize(("size", "scale", "caption"), CASES)
-def test_every_frame_is_shown_in_order(tmp_path, monkeypatch, size, scale, caption, decoder):
-    """Changes are visible, and an unchanged row of blocks stays the same, bit for bit."""
-    monkeypatch.setattr("goalreel.rendering.blocks._MAX_IMAGES", 7)  # groups end in between
+def test_film_shows_every_frame_in_order(tmp_path, monkeypatch, size, scale, caption, decoder):
+    """Every change is shown, and rows without changes stay equal bit for bit."""
+    monkeypatch.setattr("goalreel.rendering.blocks._MAX_IMAGES", 7)  # several groups per episode
     cache = cache_of(tmp_path / "c.npz", size, scale, caption)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
-    shown, wanted = decoded(tmp_path / "f.mp4", cache, decoder), list(Yuv420p(cache))
-    assert shown.shape == (len(cache), *wanted[0].shape)
+    shown, expected = decoded(tmp_path / "f.mp4", cache, decoder), list(Yuv420p(cache))
+    assert shown.shape == (len(cache), *expected[0].shape)
     assert psnr(shown, cache).min() > 36
     height, width = cache.background.shape[:2]
-    for number, (now, frame) in enumerate(zip(shown, wanted, strict=True)):
+    for number, (now, frame) in enumerate(zip(shown, expected, strict=True)):
         if number in cache.offsets:
             continue
         for top in range(0, height, 16):
             rows = slice(top, min(top + 16, height))
-            if np.array_equal(frame[rows], wanted[number - 1][rows]):
+            if np.array_equal(frame[rows], expected[number - 1][rows]):
                 assert np.array_equal(now[rows], shown[number - 1][rows])
 
 
@@ -101,23 +101,23 @@ def test_block_decodes_alike_at_any_place_and_time(tmp_path):
     cache = cache_of(tmp_path / "c.npz", (64, 80), lengths=(60, 60))
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
     shown = [planes(picture)[0] for picture in decoded(tmp_path / "f.mp4", cache)]
-    wanted, seen, again = [planes(frame)[0] for frame in Yuv420p(cache)], {}, 0
+    expected, decoded_blocks, repeats = [planes(frame)[0] for frame in Yuv420p(cache)], {}, 0
     for number in range(1, len(cache)):
         if number in cache.offsets:
             continue
-        height, width = wanted[number].shape
+        height, width = expected[number].shape
         for top, left in itertools.product(range(0, height - 15, 16), range(0, width - 15, 16)):
             place = slice(top, top + 16), slice(left, left + 16)
-            now = wanted[number][place].tobytes()
-            if now != wanted[number - 1][place].tobytes():
-                again += now in seen
+            now = expected[number][place].tobytes()
+            if now != expected[number - 1][place].tobytes():
+                repeats += now in decoded_blocks
                 picture = shown[number][place]
-                assert np.array_equal(seen.setdefault(now, picture), picture)
-    assert again > 30
+                assert np.array_equal(decoded_blocks.setdefault(now, picture), picture)
+    assert repeats > 30
 
 
-def test_the_bytes_of_an_episode_do_not_depend_on_its_company(tmp_path, monkeypatch):
-    """The film also does not depend on the limits of blocks, changes and slices in memory."""
+def test_episode_has_same_bytes_in_any_shard(tmp_path, monkeypatch):
+    """The limits of blocks, changes and slices in memory do not matter either."""
 
     def samples(name, **options) -> list[bytes]:
         cache = cache_of(tmp_path / f"{name}.npz", (64, 80), **options)
@@ -133,7 +133,7 @@ def test_the_bytes_of_an_episode_do_not_depend_on_its_company(tmp_path, monkeypa
         assert samples(name, lengths=(30, 20, 40)) == whole
 
 
-def test_the_container_says_what_is_in_it(tmp_path):
+def test_film_index_matches_its_frames(tmp_path):
     cache = cache_of(tmp_path / "c.npz", (64, 80), lengths=(40, 2, 300))
     assemble_blocks(cache, tmp_path / "f.mp4", 50, ENCODE, "{}")
     index = read_index(tmp_path / "f.mp4")
@@ -148,7 +148,7 @@ def test_the_container_says_what_is_in_it(tmp_path):
         assert np.array_equal(sought.to_ndarray(), frames[200].to_ndarray())
 
 
-def test_what_lies_over_the_pictures_is_refused(tmp_path):
+def test_assembling_rejects_layer_over_pictures(tmp_path):
     cache = cache_of(tmp_path / "c.npz", (64, 80), caption=False, lengths=(5, 5))
     changing = layer_of("step", cache.background, [*cache])
     cache = replace(cache, layers=(*cache.layers, changing))
@@ -159,35 +159,35 @@ def test_what_lies_over_the_pictures_is_refused(tmp_path):
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "FrozenLake-v1", "ALE/Pong-v5", "LunarLander-v3"])
 @pytest.mark.parametrize("hud", [False, True])
-def test_an_environments_film_is_near_its_pictures(tmp_path, env, hud):
+def test_film_of_environment_is_close_to_frames(tmp_path, env, hud):
     """In Pong the band of the HUD begins within a macroblock."""
     environment = make_environment({"env": env, "max_episode_steps": 60})
-    made, cache = film(tmp_path / "c.npz", environment, range(2))
-    cache = add_overlay(cache, made, env, ["first", "second"], hud, cards=4)
+    trajectories, cache = film(tmp_path / "c.npz", environment, range(2))
+    cache = add_overlay(cache, trajectories, env, ["first", "second"], hud, cards=4)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
     shown = decoded(tmp_path / "f.mp4", cache)
-    assert len(shown) == len(cache) == len(made.states) + 8
+    assert len(shown) == len(cache) == len(trajectories.states) + 8
     assert psnr(shown, cache).min() > 48
 
 
 @pytest.mark.slow
-def test_a_browser_plays_and_seeks(tmp_path):
+def test_browser_plays_and_seeks(tmp_path):
     environment = make_environment({"env": "CartPole-v1"})
-    made, cache = film(tmp_path / "c.npz", environment, range(4))
-    cache = add_overlay(cache, made, "CartPole-v1", list("abcd"), hud=False, cards=3)
+    trajectories, cache = film(tmp_path / "c.npz", environment, range(4))
+    cache = add_overlay(cache, trajectories, "CartPole-v1", list("abcd"), hud=False, cards=3)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
     with chromium(tmp_path / "profile") as driver:
         end = play(driver, tmp_path / "page.html", "f.mp4")
         assert end == pytest.approx(len(cache) / 30, abs=1e-3)
         for number in (len(cache) - 1, 7, int(cache.offsets[2]) - 1, int(cache.offsets[2]), 0):
-            seen = sought(driver, (number + 0.5) / 30).astype(int)
-            # Chroma has half the resolution, so that edges of colors differ.
-            assert (np.abs(seen - cache[number]) > 24).mean() < 0.002, number
+            frame = sought(driver, (number + 0.5) / 30).astype(int)
+            # Chroma has half the resolution, so edges between colors differ.
+            assert (np.abs(frame - cache[number]) > 24).mean() < 0.002, number
 
 
 @pytest.mark.parametrize(("width", "length"), [(1024, 2), (1040, 4)])
-def test_the_noisiest_rows_fit_their_lengths(tmp_path, width, length):
-    """The frames are noise at the best quality, so that lengths take two bytes."""
+def test_noise_fits_length_fields(tmp_path, width, length):
+    """Frames of noise at the best quality, around the limit of two-byte lengths."""
     rng = np.random.default_rng(3)
     pictures = [rng.integers(0, 256, (48, width, 3), np.uint8) for _ in range(3)]
     cache, _ = add_bands(drawn(tmp_path / "c.npz", pictures), 1, False)

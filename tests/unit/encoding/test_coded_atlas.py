@@ -1,4 +1,4 @@
-"""A film rejects another film's coded atlas, and the run names the encoder and the reason."""
+"""Test coded atlases and the choice of the encoder."""
 
 from dataclasses import replace
 
@@ -44,31 +44,34 @@ def coded_atlas(atlas) -> CodedAtlas:
 
 def test_coded_atlas_round_trip_gives_same_bytes(coded_atlas, tmp_path):
     write_coded_atlas(tmp_path / "c.npz", coded_atlas)
-    found = read_coded_atlas(tmp_path / "c.npz")
-    assert list(found.slices.items()) == list(coded_atlas.slices.items())
+    stored = read_coded_atlas(tmp_path / "c.npz")
+    assert list(stored.slices.items()) == list(coded_atlas.slices.items())
     for name in ("quantizers", "rows", "colors", "spec", "region", "header"):
-        assert getattr(found, name) == getattr(coded_atlas, name), name
-    for ours, read in ((coded_atlas.planes, found.planes), (coded_atlas.card, found.card)):
+        assert getattr(stored, name) == getattr(coded_atlas, name), name
+    for ours, read in (
+        (coded_atlas.planes, stored.planes),
+        (coded_atlas.card, stored.card),
+    ):
         assert all(
             np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(ours, read, strict=True)
         )
-    write_coded_atlas(tmp_path / "again.npz", found)
+    write_coded_atlas(tmp_path / "again.npz", stored)
     assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "c.npz").read_bytes()
 
 
-def test_the_same_atlas_is_coded_to_the_same_bytes(atlas, coded_atlas):
-    """The code of a frame does not depend on its neighbors in the atlas."""
+def test_equal_atlases_are_coded_to_equal_bytes(atlas, coded_atlas):
+    """The slice of a picture does not depend on the other pictures of the atlas."""
     assert coded(atlas).slices == coded_atlas.slices
     few = Atlas(atlas.keys[3:5], atlas.background, atlas.patches.take(np.array([3, 4])))
-    alone = coded(few)
-    if alone.colors == coded_atlas.colors:
-        assert alone.slices.items() <= coded_atlas.slices.items()
+    coded_few = coded(few)
+    if coded_few.colors == coded_atlas.colors:
+        assert coded_few.slices.items() <= coded_atlas.slices.items()
 
 
-def test_a_missing_picture_is_told_by_its_step(coded_atlas, trajectories, atlas, tmp_path):
+def test_missing_picture_is_reported_with_its_step(coded_atlas, trajectories, atlas, tmp_path):
     frames = render_states(trajectories, atlas, STYLES[DISCRETE], NO_SPEC)
     (car,) = frames.layers
-    # A frame of the second episode that the first does not show.
+    # A picture that only the second episode shows.
     first, second = (set(car.index[frames.episode(e)].tolist()) for e in range(2))
     frame = next(f for f in frames.episode(1) if int(car.index[f]) in second - first)
     missing = car.patches.digests()[car.index[frame]]
@@ -76,10 +79,10 @@ def test_a_missing_picture_is_told_by_its_step(coded_atlas, trajectories, atlas,
         coded_atlas, slices={d: s for d, s in coded_atlas.slices.items() if d != missing}
     )
     row, path = trajectories.episodes.row(1), tmp_path / "f.mp4"
-    told = f"step {frame - frames.offsets[1]} of reach {row['reach']} .seed {row['seed']}"
+    message = f"step {frame - frames.offsets[1]} of reach {row['reach']} .seed {row['seed']}"
     for cards in (1, 15):
         cache = add_overlay(frames, trajectories, DISCRETE, ["", ""], False, cards)
-        with pytest.raises(GoalreelError, match=told):
+        with pytest.raises(GoalreelError, match=message):
             assemble_segment(cache, part, trajectories, path, 30, "{}")
     assert not path.exists()
 
@@ -94,7 +97,7 @@ def vector(width: int, height: int) -> dict:
 
 HUD, PREBUILT = {"hud": True}, {"encoder": "prebuilt"}
 RANDOM = {"name": "random"}
-# The options, the option that prevents assembling, and the reason in the summary.
+# Options, the option that prevents assembling, the reason in the summary.
 CASES = [
     ({}, None, ""),
     ({"env": CONTINUOUS}, None, ""),
@@ -116,7 +119,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("given", "key", "reason"), CASES)
-def test_who_makes_the_film_and_why_is_said(given, key, reason):
+def test_choice_of_encoder_has_reason(given, key, reason):
     chosen = choose(config(**given))
     assert chosen.assembled == (key is None) and chosen.reason.startswith(reason)
     if key is None:
@@ -130,7 +133,7 @@ def test_who_makes_the_film_and_why_is_said(given, key, reason):
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "FrozenLake-v1", "ALE/Pong-v5", "LunarLander-v3"])
-def test_few_blocks_are_assembled(env):
+def test_environment_with_few_blocks_is_assembled(env):
     chosen = choose(config(env=env, policy=RANDOM, overlay=HUD))
     assert (chosen.assembled, chosen.label) == (False, "assembled from H.264 blocks, qp 25")
     assert dict(chosen.settings) == {"encoder": "blocks", "qp": 25, "card_qp": 12}
@@ -138,7 +141,7 @@ def test_few_blocks_are_assembled(env):
     assert small.settings["qp"] > 24 and small.settings["card_qp"] > 12
 
 
-def test_many_new_blocks_are_assembled_where_that_is_asked():
+def test_environment_with_many_blocks_is_assembled_if_asked():
     given = {"env": "BipedalWalker-v3", "policy": RANDOM}
     chosen = choose(config(**given))
     assert chosen.settings["encoder"] == "x264"
@@ -157,15 +160,15 @@ def test_x264_settings_come_from_options_or_quality():
         assert settings["preset"] == "veryfast" and 0 < settings["qp"] < 30
 
 
-# The lowest and the highest places of the car in its whole range, in quarters of a unit.
+# Keys of the lowest and highest positions of the car, in quarters of a unit.
 LOWEST, HIGHEST = (871, 931, 932), (2256, 2338, 2339)
 SIDES = [160, 300, 600, 606]
 HEIGHTS = [120, 160, 176, 240, 404, 406]
 
 
 @pytest.mark.parametrize("width", SIDES)
-def test_hud_and_caption_fit_only_if_the_car_leaves_room(width):
-    told = set()
+def test_hud_and_caption_fit_if_car_leaves_room(width):
+    preventing = set()
     for height in HEIGHTS:
         style = VectorStyle(DISCRETE, (width, height), THEMES["light"])
         atlas = atlas_of(style, np.array([*LOWEST, *HIGHEST])[:, None])
@@ -175,5 +178,5 @@ def test_hud_and_caption_fit_only_if_the_car_leaves_room(width):
         room = (boxes[:, 0] + boxes[:, 2]).max() <= slices and -(-clear[0] // 16) < clear[1] // 16
         assert room or "overlay.hud" in against, height
         assert boxes[:, 0].min() >= clear[0] or "overlay.caption" in against, height
-        told.add(tuple(against))
-    assert len(told) > 1, "neither always nor never"
+        preventing.add(tuple(against))
+    assert len(preventing) > 1, "neither always nor never"

@@ -1,4 +1,4 @@
-"""Assembling supports episodes of as many frames as an IDR picture can number, and no more."""
+"""Test assembled episodes at the maximum number of frames per IDR picture."""
 
 from types import SimpleNamespace
 
@@ -21,7 +21,7 @@ from goalreel.rendering.overlay import Canvas
 
 WIDTH, HEIGHT = SIZE = (48, 48)
 PICTURES = 6
-CLEAR = (16, 32)  # rows of pixels between captions and HUD
+CLEAR = (16, 32)  # pixel rows between captions and HUD
 NAMED = SimpleNamespace(episodes=SimpleNamespace(row=lambda episode: {"reach": 500 + episode}))
 CANVAS = Canvas(np.full((HEIGHT, WIDTH, 3), 240, np.uint8))
 
@@ -34,15 +34,15 @@ def boxes(top: int, left: int, seed: int) -> Patches:
 
 @pytest.fixture(scope="module")
 def coded_atlas() -> CodedAtlas:
-    """Return a coded atlas of a few frames, with a card without a HUD."""
+    """Return a coded atlas of a few pictures, with a card without a HUD."""
     atlas = Atlas(np.zeros((PICTURES, 1), np.int16), CANVAS.background, boxes(18, 20, 0))
     return code_atlas(atlas, CANVAS.background, CLEAR, quantizers())
 
 
 def frames(*lengths: int) -> FrameCache:
-    """Return episodes of given numbers of frames, with the title card, in random order.
+    """Return episodes with these numbers of frames, title card included, in random order.
 
-    The HUD's two layers share a macroblock.
+    The two layers of the HUD share a macroblock.
     """
     rng, offsets = np.random.default_rng(1), np.cumsum([0, *lengths])
     index = rng.integers(0, PICTURES, (3, offsets[-1])).astype(np.int32)
@@ -55,21 +55,21 @@ def frames(*lengths: int) -> FrameCache:
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_every_frame_of_the_longest_episode_is_right(coded_atlas, tmp_path, decoder):
+def test_longest_episode_shows_every_frame(coded_atlas, tmp_path, decoder):
     cache, path = frames(MOST_PICTURES, 30), tmp_path / "long.mp4"
     assemble_segment(cache, coded_atlas, NAMED, path, 30, "{}")
     shown = decode(decoder, byte_stream(path), SIZE)
     assert read_index(path).frames == len(cache) == len(shown)
-    # Other tests check the first frames, which show the same content.
-    shows = np.stack([layer.index for layer in cache.layers])
-    _, first, which = np.unique(shows, axis=1, return_index=True, return_inverse=True)
+    # Every distinct frame occurs among the first frames, which other tests check.
+    numbers = np.stack([layer.index for layer in cache.layers])
+    _, first, which = np.unique(numbers, axis=1, return_index=True, return_inverse=True)
     assert first.max() < MOST_PICTURES // 8 and len(np.unique(shown[first], axis=0)) == len(first)
     for start in range(0, len(cache), 4096):
         part = slice(start, start + 4096)
         assert np.array_equal(shown[part], shown[first[which[part]]]), start
 
 
-def test_a_longer_episode_is_refused_by_its_reach(coded_atlas, tmp_path):
+def test_assembling_rejects_longer_episode(coded_atlas, tmp_path):
     with pytest.raises(
         GoalreelError,
         match="^reach 501: .* up to 16,384 frames .* 16,385. Set encode.encoder to x264",
@@ -77,6 +77,6 @@ def test_a_longer_episode_is_refused_by_its_reach(coded_atlas, tmp_path):
         cache = frames(5, MOST_PICTURES + 1)
         assemble_segment(cache, coded_atlas, NAMED, tmp_path / "long.mp4", 30, "{}")
     assert encoder_selection.MOST_PICTURES == MOST_PICTURES, (
-        "so that the configuration allows what fits"
+        "the configuration allows exactly what fits"
     )
     assert not list(tmp_path.iterdir())

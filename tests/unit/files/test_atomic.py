@@ -1,4 +1,4 @@
-"""Several writers of one path: each ends, and what a killed one left goes."""
+"""Test concurrent writers of one path and the removal of their temporary folders."""
 
 import socket
 import subprocess
@@ -19,19 +19,19 @@ for _ in range(20):
 """
 
 
-def test_replacing_by_three_processes_at_once_ends_well(tmp_path):
+def test_three_processes_can_replace_one_file(tmp_path):
     command = [sys.executable, "-c", WRITER, str(REPOSITORY / "scripts")]
     writers = [subprocess.Popen(command, cwd=tmp_path) for _ in range(3)]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     assert [path.name for path in tmp_path.iterdir()] == ["a.mp4"]
 
 
-def test_replacing_removes_what_a_dead_writer_left(tmp_path):
+def test_replacing_removes_folder_of_dead_writer(tmp_path):
     left = tmp_path / f".a.mp4.goalreel-{socket.gethostname()}-99999999-abc"
-    elsewhere = tmp_path / ".a.mp4.goalreel-other-host-1-abc"
-    for folder in (left, elsewhere):
+    other_host = tmp_path / ".a.mp4.goalreel-other-host-1-abc"
+    for folder in (left, other_host):
         folder.mkdir()
         (folder / "a.mp4").write_bytes(b"half")
     with replacing(tmp_path / "a.mp4") as temporary:
         temporary.write_bytes(b"film")
-    assert {path.name for path in tmp_path.iterdir()} == {"a.mp4", elsewhere.name}
+    assert {path.name for path in tmp_path.iterdir()} == {"a.mp4", other_host.name}

@@ -1,4 +1,4 @@
-"""The film is the sum of its segments, without drift, and never of segments that do not fit."""
+"""Test that the film joins its segments exactly and rejects segments that do not match."""
 
 import itertools
 from dataclasses import replace
@@ -46,11 +46,11 @@ def test_film_joins_segments_with_a_chapter_per_episode(atlases, tmp_path):
     starts = [chapter["start"] * chapter["time_base"] * 30 for chapter in chapters]
     assert starts == trajectories.offsets[:-1].tolist()
     data = (folder / "film.mp4").read_bytes()
-    assert data.index(b"moov") < data.index(b"mdat"), "the index stands at the front"
+    assert data.index(b"moov") < data.index(b"mdat"), "the index is first"
     assert len({p.name for p in folder.iterdir()}) == 7, "no temporary file is left"
 
 
-def test_failed_attempts_are_chapters_too(atlases, tmp_path):
+def test_failed_attempts_have_chapters(atlases, tmp_path):
     policy = {"name": "pump", "epsilon": 0.5}
     trajectories = simulated(reaches=range(2), policy=policy, show_failures=True)
     assert not trajectories.episodes.terminated.all()
@@ -71,7 +71,7 @@ def test_failed_attempts_are_chapters_too(atlases, tmp_path):
         ({"fps": 25}, "constant 30 fps"),
     ],
 )
-def test_segments_that_do_not_belong_together_are_refused(atlases, tmp_path, change, message):
+def test_film_rejects_segments_that_differ(atlases, tmp_path, change, message):
     shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
     trajectories = simulated(reaches=range(1, 2))
     settings = {"fps": 30, "encode": QP, "comment": "{}"} | change
@@ -81,7 +81,7 @@ def test_segments_that_do_not_belong_together_are_refused(atlases, tmp_path, cha
     assert str(shards[1][1]) in str(error.value)
 
 
-def test_trajectories_from_elsewhere_are_refused(atlases, tmp_path):
+def test_film_rejects_trajectories_of_other_segments(atlases, tmp_path):
     shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
     second = range(1, 2)
     for other, message in (

@@ -1,4 +1,4 @@
-"""Segments hold exactly the cache's frames, told by decoders that are not ours."""
+"""Test with independent decoders that segments have exactly the frames of the cache."""
 
 import re
 import socket
@@ -19,18 +19,18 @@ from goalreel.mp4.reader import read_index
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.simulation.trajectories import write_trajectories
 
-DEAD = f"{socket.gethostname()}-99999999"  # a process that lives no more
+DEAD = f"{socket.gethostname()}-99999999"  # a process that has ended
 
 
 @pytest.mark.parametrize("shape", [(24, 32), (6, 8), (2, 2)])
-def test_yuv_is_bt709_to_the_nearest_integer(shape):
+def test_yuv_is_bt709_rounded_to_integers(shape):
     rng = np.random.default_rng(0)
     frames = rng.integers(0, 256, (6, *shape, 3), dtype=np.uint8)
     frames[1, 4:9, 5:12] = 0  # boxes that overlap, grow and shrink
     frames[2] = frames[0]
     frames[3] = frames[0]
     frames[3, 1:20, 3:4] = 255
-    frames[4:, :2] = frames[0, :2]  # a patch at the lower border only
+    frames[4:, :2] = frames[0, :2]  # a patch only at the bottom
     layer = layer_of("noise", frames[0], frames)
     view = Yuv420p(FrameCache(frames[0], (layer,), np.array([0, 6])))
     matrix = np.array([[0.2126, 0.7152, 0.0722]])
@@ -50,7 +50,7 @@ def test_yuv_is_bt709_to_the_nearest_integer(shape):
 
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
-def test_a_lossless_segment_decodes_to_the_caches_frames(atlases, tmp_path, env):
+def test_lossless_segment_equals_frame_cache(atlases, tmp_path, env):
     policy = {"name": "pump", "epsilon": 0.0} | ({"force": 1.0} if env == CONTINUOUS else {})
     cache = rendered(simulated(env, range(2), policy), atlases, env)
     encode_segment(cache, tmp_path / "s.mp4", 30, QP | {"qp": 0}, "{}")
@@ -81,7 +81,7 @@ def test_segment_has_keyframes_at_episodes_no_b_frames_and_bt709(cache, tmp_path
     while place < len(content):
         boxes.append(content[place + 4 : place + 8])
         place += int.from_bytes(content[place : place + 4], "big")
-    assert boxes.index(b"moov") < boxes.index(b"mdat"), "a browser plays it while it loads"
+    assert boxes.index(b"moov") < boxes.index(b"mdat"), "the index is first"
 
 
 def test_keyframes_are_exact_at_any_frame_rate(atlases, tmp_path):
@@ -93,7 +93,7 @@ def test_keyframes_are_exact_at_any_frame_rate(atlases, tmp_path):
         assert (index.frames, index.durations[0] * fps) == (len(cache), index.timescale)
 
 
-def test_at_constant_qp_no_frame_depends_on_its_shard(atlases, tmp_path):
+def test_frames_at_constant_qp_do_not_depend_on_shard(atlases, tmp_path):
     def frames(*shards):
         for reaches in shards:
             cache = rendered(simulated(reaches=reaches), atlases)
@@ -121,9 +121,7 @@ def test_segments_of_same_frames_have_same_bytes_anywhere(cache, tmp_path):
         ('for last; do :; done; cat > "${last#file:}"', "not a complete MP4"),
     ],
 )
-def test_a_broken_encoder_is_an_error_and_leaves_no_file(
-    cache, tmp_path, monkeypatch, script, message
-):
+def test_broken_ffmpeg_raises_and_leaves_no_file(cache, tmp_path, monkeypatch, script, message):
     folder = tmp_path / "out"
     fake_ffmpeg(tmp_path, monkeypatch, script)
     with pytest.raises(GoalreelError, match=message):
@@ -131,7 +129,7 @@ def test_a_broken_encoder_is_an_error_and_leaves_no_file(
     assert list(folder.iterdir()) == []
 
 
-def test_what_a_killed_writer_left_is_removed_by_the_next(cache, tmp_path):
+def test_next_writer_removes_folder_of_killed_one(cache, tmp_path):
     left, other = (tmp_path / f".{name}.mp4.goalreel-{DEAD}-abcdefgh" for name in ("s", "other"))
     for folder in (left, other):
         folder.mkdir()
@@ -140,14 +138,14 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(cache, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"s.mp4", other.name}
 
 
-def test_ffmpegs_own_words_and_command_are_in_the_error(cache, tmp_path):
+def test_error_has_output_and_command_of_ffmpeg(cache, tmp_path):
     with pytest.raises(GoalreelError) as error:
         encode_segment(cache, tmp_path / "s.mp4", 30, QP | {"preset": "nonsense"}, "{}")
-    said = str(error.value)
-    assert "nonsense" in said and "command: " in said and "libx264" in said
+    output = str(error.value)
+    assert "nonsense" in output and "command: " in output and "libx264" in output
 
 
-def test_a_full_disk_is_an_error_and_leaves_no_file(cache, tmp_path):
+def test_full_disk_raises_and_leaves_no_file(cache, tmp_path):
     with small_disk(tmp_path / "small") as folder:
         with pytest.raises(GoalreelError, match="No space left"):
             encode_segment(cache, folder / "s.mp4", 30, QP, "{}")
@@ -156,9 +154,11 @@ def test_a_full_disk_is_an_error_and_leaves_no_file(cache, tmp_path):
         assert list(folder.iterdir()) == []
 
 
-def test_version_is_what_ffmpeg_says_and_tells_builds_apart(tmp_path, monkeypatch):
-    said = subprocess.run([ffmpeg.executable(), "-version"], capture_output=True, text=True).stdout
-    assert ffmpeg.version().startswith(re.match(r"ffmpeg version (\S+)", said)[1] + " (")
+def test_ffmpeg_version_differs_between_builds(tmp_path, monkeypatch):
+    output = subprocess.run(
+        [ffmpeg.executable(), "-version"], capture_output=True, text=True
+    ).stdout
+    assert ffmpeg.version().startswith(re.match(r"ffmpeg version (\S+)", output)[1] + " (")
     versions = set()
     for build in ("libx264-164", "libx264-165"):
         fake_ffmpeg(tmp_path, monkeypatch, f"echo ffmpeg version 7.1 {build}")

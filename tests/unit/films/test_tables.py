@@ -1,4 +1,4 @@
-"""A row of the tables leads to its seed, its place in the film and its frames."""
+"""Test that each row of the tables leads to its seed, frames and replay."""
 
 import itertools
 import subprocess
@@ -27,7 +27,7 @@ def replay(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
-def test_tables_tell_of_every_episode_its_seed_and_place(filmed):
+def test_tables_have_seed_and_position_of_episodes(filmed):
     results = filmed.folder / "results"
     table = pd.read_csv(results / "episodes.csv")
     assert ", ".join(table.columns) == COLUMNS
@@ -53,7 +53,7 @@ def test_tables_tell_of_every_episode_its_seed_and_place(filmed):
 
 
 def test_first_frame_of_episode_shows_reset_state(filmed):
-    """The row's seed resets Gymnasium to the frame."""
+    """Gymnasium, reset with the seed of the row, renders the first frame."""
     import gymnasium
 
     results = filmed.folder / "results"
@@ -73,8 +73,8 @@ def test_attempts_table_has_failures_and_every_row_replays(project):
     assert list(attempts.columns) == ATTEMPT_COLUMNS
     assert len(attempts) > 5 and attempts["terminated"].sum() == 5
     failed = attempts[~attempts["terminated"]].iloc[0]
-    said = replay(project.folder, str(failed.reach), "--attempt", str(failed.attempt))
-    assert f"seed {failed.seed}: 200 steps" in said.stderr
+    process = replay(project.folder, str(failed.reach), "--attempt", str(failed.attempt))
+    assert f"seed {failed.seed}: 200 steps" in process.stderr
     assert len(list((project.folder / "results" / "replay").rglob("*.png"))) == 201
 
     path = project.folder / "results" / "trajectories" / "00000.npz"
@@ -82,13 +82,13 @@ def test_attempts_table_has_failures_and_every_row_replays(project):
     states = shard.states.copy()
     states[40, 0] = np.nextafter(states[40, 0], 1)  # the last bit
     write_trajectories(path, replace(shard, states=states))
-    said = replay(project.folder, "0")
-    assert said.returncode == 1 and "step 40: Gymnasium gives" in said.stderr
+    process = replay(project.folder, "0")
+    assert process.returncode == 1 and "step 40: Gymnasium gives" in process.stderr
 
 
 def test_replay_compares_with_gymnasium_and_writes_its_frames(filmed, tmp_path):
-    said = replay(filmed.folder, "3", "--png", str(tmp_path / "png"), "--results", "results")
-    assert "equal Gymnasium's" in said.stderr
+    process = replay(filmed.folder, "3", "--png", str(tmp_path / "png"), "--results", "results")
+    assert "equal Gymnasium's" in process.stderr
     cache = goalreel.open_cache(filmed.folder / "results" / "frames" / "00000.npz")
     pngs = sorted((tmp_path / "png").iterdir())
     frames = cache.episode(3)
@@ -97,7 +97,11 @@ def test_replay_compares_with_gymnasium_and_writes_its_frames(filmed, tmp_path):
         assert np.array_equal(np.asarray(Image.open(png)), cache[frame])
     replay(filmed.folder, "3", "--gif", str(tmp_path / "r.gif"))
     with Image.open(tmp_path / "r.gif") as gif:
-        assert gif.n_frames >= len(frames) - 5, "Pillow joins equal neighbors"
+        assert gif.n_frames >= len(frames) - 5, "Pillow merges equal frames"
     for arguments, message in ((["99"], "No reach 99"), (["1", "--attempt", "7"], "No attempt 7")):
-        said = replay(filmed.folder, *arguments)
-        assert said.returncode == 1 and message in said.stderr and "Traceback" not in said.stderr
+        process = replay(filmed.folder, *arguments)
+        assert (
+            process.returncode == 1
+            and message in process.stderr
+            and "Traceback" not in process.stderr
+        )

@@ -1,6 +1,6 @@
-"""Patches coded as P slices decode to their pixels after any other frames.
+"""Test that P slices of patches decode correctly after any other pictures.
 
-An independent decoder checks this: FFmpeg's, through PyAV, in strict mode.
+FFmpeg decodes them (through PyAV) and fails at any error or warning.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from assembling import stream_of, strictly
+from assembling import decode_strictly, stream_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +27,7 @@ LIGHT, DARK = (235, 128, 128), (24, 120, 134)
 
 @cache
 def background(name: str) -> np.ndarray:
-    """Return a picture in yuv420p: plain and light, plain and dark, or of all kinds of samples."""
+    """Return a picture in yuv420p: plain light, plain dark, or with all kinds of samples."""
     picture = np.empty((HEIGHT * 3 // 2, WIDTH), np.uint8)
     luma, blue, red = planes(picture)
     for plane, sample in zip((luma, blue, red), LIGHT if name == "light" else DARK, strict=True):
@@ -41,21 +41,21 @@ def background(name: str) -> np.ndarray:
 
 @cache
 def idr(name: str) -> bytes:
-    """Return a background as the one slice of an IDR picture."""
+    """Return a background as the only slice of an IDR picture."""
     strips = tuple(plane[None] for plane in planes(background(name)))
     (data,) = code_strips(strips, 16).unpack()
     return slice_nal(SliceHeader("I", 0, idr_pic_id=1, ref_idc=3, qp=16), data)
 
 
 @cache
-def shown(name: str) -> np.ndarray:
-    """Return a background as it decodes."""
-    (picture,) = strictly(stream_of(SIZE, [idr(name)]))
+def decoded_background(name: str) -> np.ndarray:
+    """Return a decoded background."""
+    (picture,) = decode_strictly(stream_of(SIZE, [idr(name)]))
     return picture
 
 
 def patch(rng: np.random.Generator, kind: str, box: Sequence[int], color: Sequence[int]) -> list:
-    """Return a patch of noise, of one color, or of strokes as letters have them."""
+    """Return a patch of noise, of one color, or of strokes like those of letters."""
     top, left, height, width = box
     full = (slice(top, top + height), slice(left, left + width))
     half = tuple(slice(s.start // 2, s.stop // 2) for s in full)
@@ -74,7 +74,7 @@ def patch(rng: np.random.Generator, kind: str, box: Sequence[int], color: Sequen
 
 @st.composite
 def boxes(draw) -> tuple[int, int, int, int]:
-    """Return a box on even pixels, anywhere in the picture."""
+    """Return a box with even coordinates anywhere in the picture."""
     top = 2 * draw(st.integers(0, HEIGHT // 2 - 1))
     left = 2 * draw(st.integers(0, WIDTH // 2 - 1))
     height = 2 * draw(st.integers(1, (HEIGHT - top) // 2))
@@ -84,7 +84,7 @@ def boxes(draw) -> tuple[int, int, int, int]:
 
 @st.composite
 def regions(draw) -> Region:
-    """Return the whole picture, some of its rows, or a part of one row."""
+    """Return the whole picture, several rows, or part of a row."""
     kind = draw(st.sampled_from(["whole", "rows", "part"]))
     if kind == "whole":
         return WHOLE
@@ -101,31 +101,31 @@ KINDS = st.sampled_from(["noise", "flat", "text"])
 
 @st.composite
 def cases(draw) -> dict:
-    """Return a background, patches over it, a region, a quantizer and plain colors."""
+    """Return a background, patches, a region, a QP and plain colors."""
     name = draw(st.sampled_from(["light", "dark", "mixed"]))
     count = draw(st.integers(1, 4))
     rng = np.random.default_rng(draw(st.integers(0, 99)))
     colors = draw(st.lists(COLOR, max_size=3))
     palette = st.sampled_from(colors) if colors else COLOR
     patches = [patch(rng, draw(KINDS), draw(boxes()), draw(palette)) for _ in range(count)]
-    found = {"name": name, "patches": patches, "region": draw(regions())}
-    return found | {"qp": draw(st.integers(10, 51)), "colors": colors}
+    case = {"name": name, "patches": patches, "region": draw(regions())}
+    return case | {"qp": draw(st.integers(10, 51)), "colors": colors}
 
 
 def weights(name: str, colors: Sequence) -> tuple:
-    """Return the weights that make colors of a background."""
+    """Return the weights that turn a background into colors."""
     under = LIGHT if name == "light" else DARK
     return tuple(plain_color(color, under) for color in colors)
 
 
 def slices(name: str, patches, region: Region, qp: int, colors=()) -> list[np.ndarray]:
-    """Return the data of patches' slices over a background as it decodes."""
-    coded, real = planes(shown(name)), planes(background(name))
+    """Return the slice data of patches over a decoded background."""
+    coded, real = planes(decoded_background(name)), planes(background(name))
     return code_patches(coded, real, patches, region, qp, colors)
 
 
 def picture(data: np.ndarray, place: int, region: Region, qp: int, colors=()) -> list[bytes]:
-    """Return the slices of a whole picture: `data`, and skipped macroblocks around its region."""
+    """Return the slices of a picture: `data`, with skipped macroblocks around its region."""
     end, order = region.first + region.size, {"poc_lsb": 2 * place}
     header = SliceHeader("P", region.first, qp=qp, colors=colors, **order)
     units = [slice_nal(header, data)]
@@ -138,20 +138,20 @@ def picture(data: np.ndarray, place: int, region: Region, qp: int, colors=()) ->
 
 
 def touched(patch: Sequence, region: Region) -> np.ndarray:
-    """Return which pixels lie in macroblocks that a patch touches in a region, (H, W) bool."""
+    """Return a mask of the macroblocks of a region that a patch touches, (H, W) bool."""
     (rows, columns), _ = patch[0]
-    found = np.zeros((ROWS, COLUMNS), bool)
-    found[rows.start // 16 : -(-rows.stop // 16), columns.start // 16 : -(-columns.stop // 16)] = 1
+    mask = np.zeros((ROWS, COLUMNS), bool)
+    mask[rows.start // 16 : -(-rows.stop // 16), columns.start // 16 : -(-columns.stop // 16)] = 1
     numbers = np.arange(WHOLE.size).reshape(ROWS, COLUMNS)
-    found &= (numbers >= region.first) & (numbers < region.first + region.size)
-    return found.repeat(16, axis=0).repeat(16, axis=1)
+    mask &= (numbers >= region.first) & (numbers < region.first + region.size)
+    return mask.repeat(16, axis=0).repeat(16, axis=1)
 
 
 QUICK = settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def stream_in_turn(case: dict) -> bytes:
-    """Return a stream of a case's background and its patches, a picture each."""
+    """Return a stream of the background of a case and its patches, one picture each."""
     name, region, qp = case["name"], case["region"], case["qp"]
     colors, units = weights(name, case["colors"]), [idr(name)]
     for place, data in enumerate(slices(name, case["patches"], region, qp, colors), start=1):
@@ -163,52 +163,52 @@ def stream_in_turn(case: dict) -> bytes:
 @given(cases())
 def test_patch_decodes_and_keeps_other_macroblocks(case):
     name, patches, region = case["name"], case["patches"], case["region"]
-    found = strictly(stream_in_turn(case))
-    assert len(found) == 1 + len(patches)
-    for one, decoded in zip(patches, found[1:], strict=True):
+    decoded_pictures = decode_strictly(stream_in_turn(case))
+    assert len(decoded_pictures) == 1 + len(patches)
+    for one, decoded in zip(patches, decoded_pictures[1:], strict=True):
         inside = touched(one, region)
-        for plane, track in zip(planes(decoded), planes(shown(name)), strict=True):
+        for plane, track in zip(planes(decoded), planes(decoded_background(name)), strict=True):
             step = HEIGHT // len(plane)
             assert np.array_equal(plane[~inside[::step, ::step]], track[~inside[::step, ::step]])
 
 
 @settings(QUICK, max_examples=60)
 @given(cases(), st.randoms(use_true_random=False))
-def test_what_a_slice_shows_does_not_hang_on_what_came_before(case, random):
+def test_slice_does_not_depend_on_earlier_pictures(case, random):
     name, region, qp = case["name"], case["region"], case["qp"]
     colors = weights(name, case["colors"])
     coded = slices(name, case["patches"], region, qp, colors)
-    alone = [
-        strictly(stream_of(SIZE, [idr(name), *picture(data, 1, region, qp, colors)]))[1]
+    separate = [
+        decode_strictly(stream_of(SIZE, [idr(name), *picture(data, 1, region, qp, colors)]))[1]
         for data in coded
     ]
     order = random.choices(range(len(coded)), k=9)
     units = [idr(name)]
     for place, number in enumerate(order, start=1):
         units += picture(coded[number], place, region, qp, colors)
-    for number, decoded in zip(order, strictly(stream_of(SIZE, units))[1:], strict=True):
-        assert np.array_equal(decoded, alone[number])
+    for number, decoded in zip(order, decode_strictly(stream_of(SIZE, units))[1:], strict=True):
+        assert np.array_equal(decoded, separate[number])
 
 
-def error(patches: Sequence, name: str, qp: int, colors: Sequence = ()) -> float:
-    """Return the PSNR in dB, over all samples of the first patch, of what decodes."""
+def psnr_of_patch(patches: Sequence, name: str, qp: int, colors: Sequence = ()) -> float:
+    """Return the PSNR of the decoded first patch in dB, over all its samples."""
     (data, *_) = slices(name, patches, WHOLE, qp, colors)
     units = [idr(name), *picture(data, 1, WHOLE, qp, colors)]
-    decoded = planes(strictly(stream_of(SIZE, units))[1])
-    gone = [
+    decoded = planes(decode_strictly(stream_of(SIZE, units))[1])
+    errors = [
         (plane[place].astype(int) - samples).ravel()
         for plane, (place, samples) in zip(decoded, patches[0], strict=True)
     ]
-    return 10 * np.log10(255**2 / max(np.square(np.concatenate(gone)).mean(), 1e-9))
+    return 10 * np.log10(255**2 / max(np.square(np.concatenate(errors)).mean(), 1e-9))
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
 @pytest.mark.parametrize("color", [(255, 255, 0), (235, 128, 128), (180, 40, 220), (16, 128, 128)])
-def test_a_plain_color_costs_less_than_its_coefficients(name, color):
-    """One color is lighter than an offset can make it without a weight: 127."""
+def test_plain_color_takes_fewer_bits_than_levels(name, color):
+    """A color can be lighter than 127, the largest offset."""
     flat = [patch(np.random.default_rng(0), "flat", (16, 16, 32, 48), color)]
     colors = weights(name, [color])
     (with_color,) = slices(name, flat, WHOLE, 30, colors)
     (without,) = slices(name, flat, WHOLE, 30)
     assert name == "light" and color == LIGHT or len(with_color) < len(without)
-    assert error(flat, name, 30, colors) > 38
+    assert psnr_of_patch(flat, name, 30, colors) > 38

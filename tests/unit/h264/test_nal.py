@@ -1,4 +1,4 @@
-"""ffmpeg reads the written bits, parameter sets and slice headers."""
+"""Test bits, parameter sets and slice headers against the parser of ffmpeg."""
 
 import re
 import subprocess
@@ -25,7 +25,7 @@ X264 = "-profile:v baseline -qp 40 -x264-params keyint=1:no-deblock=1:psy=0:ipra
 
 
 def x264(more=""):
-    """Return an Annex B stream of a fading noise."""
+    """Return an Annex B stream of fading noise."""
     rng = np.random.default_rng(0)
     noise = rng.integers(0, 256, (SIZE[1] * 3 // 2, SIZE[0]))
     frames = [(noise * (12 - i) // 12).astype(np.uint8) for i in range(12)]
@@ -35,27 +35,27 @@ def x264(more=""):
 
 
 def traced(stream, tmp_path):
-    """Return what ffmpeg reads in each NAL unit of a stream: a dictionary of syntax elements."""
+    """Return the syntax elements that ffmpeg reads in each NAL unit of a stream."""
     path = tmp_path / "stream.h264"
     path.write_bytes(stream)
     command = [ffmpeg.executable(), "-hide_banner", "-f", "h264", "-i", path, "-c", "copy"]
     command += ["-bsf:v", "trace_headers", "-f", "null", "-"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    said = said[said.index("Output #0") :]  # before it stand the parameter sets found by probing
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    output = output[output.index("Output #0") :]  # the lines before come from probing
     units = []
     for place, name, code, value in re.findall(
-        r"\] (\d+) +(\w+)\S* +([01]+) = (-?\d+)$", said, re.MULTILINE
+        r"\] (\d+) +(\w+)\S* +([01]+) = (-?\d+)$", output, re.MULTILINE
     ):
         if name == "forbidden_zero_bit":
             units.append({})
         units[-1].setdefault(name, int(value))
         if name != "cabac_alignment_one_bit":
-            units[-1]["end"] = int(place) + len(code) - 8  # without the unit's first byte
+            units[-1]["end"] = int(place) + len(code) - 8  # without the NAL unit header
     return units
 
 
 @given(ZEROS)
-def test_escapes_hide_start_codes_and_come_off_again(data):
+def test_escapes_hide_start_codes_and_are_removed(data):
     unit = nal.pack(3, nal.SPS, data + b"\x80")
     assert not re.search(rb"\x00\x00[\x00-\x02]|\x00\x00\x03[^\x00-\x03]", unit, re.DOTALL)
     assert rbsp_of(unit) == data + b"\x80"
@@ -74,7 +74,7 @@ def test_escapes_hide_start_codes_and_come_off_again(data):
         ((3838, 2), 1, 40),
     ],
 )
-def test_ffmpeg_reads_our_parameter_sets_as_they_are_meant(size, fps, level, tmp_path):
+def test_ffmpeg_parses_parameter_sets(size, fps, level, tmp_path):
     stream = StreamParameters(size, fps)
     columns, rows = stream.macroblocks
     picture = slice_nal(SliceHeader("I", 0, idr_pic_id=0, ref_idc=3), np.ones(4, np.uint8))
@@ -94,7 +94,7 @@ def test_ffmpeg_reads_our_parameter_sets_as_they_are_meant(size, fps, level, tmp
     assert header["nal_unit_type"] == 5
 
 
-def test_streams_beyond_the_highest_level_are_refused():
+def test_parameter_sets_reject_stream_above_levels():
     for stream in [
         StreamParameters((20000, 16), 1),
         StreamParameters((16384, 16384), 1),
@@ -106,7 +106,7 @@ def test_streams_beyond_the_highest_level_are_refused():
 
 @st.composite
 def headers(draw):
-    """Draw slice headers of our streams, IDR and not, kept and not."""
+    """Return slice headers of any kind that goalreel writes."""
     is_idr = draw(st.booleans())
     ref_idc = draw(st.integers(1 if is_idr else 0, 3))
     kind = "I" if is_idr else draw(st.sampled_from("IP"))
@@ -123,7 +123,7 @@ def headers(draw):
 
 
 @given(headers(), BITS)
-def test_a_slice_is_its_header_and_its_data(header, data):
+def test_slice_consists_of_header_and_data(header, data):
     unit = slice_nal(header, data)
     assert (unit[0] >> 5, unit[0] & 31) == (header.ref_idc, 1 if header.idr_pic_id is None else 5)
     assert rbsp_of(unit) == bits.to_rbsp(np.concatenate([header_bits(header).bits, data]))
@@ -134,12 +134,12 @@ def test_a_slice_is_its_header_and_its_data(header, data):
 
 @settings(max_examples=4, deadline=None)
 @given(st.lists(headers(), min_size=10, max_size=30))
-def test_ffmpeg_reads_our_slice_headers_as_they_are_meant(tmp_path_factory, drawn):
+def test_ffmpeg_parses_slice_headers(tmp_path_factory, drawn):
     first = SliceHeader("I", 0, idr_pic_id=0, ref_idc=3)  # ffmpeg drops what comes before one
     units = [slice_nal(header, np.ones(9, np.uint8)) for header in [first, *drawn]]
     stream = nal.annex_b([sps(StreamParameters(SIZE, 30)), pps(StreamParameters(SIZE, 30)), *units])
-    told = traced(stream, tmp_path_factory.mktemp("trace"))
-    for header, read in zip(drawn, told[3:], strict=True):
+    traced_slices = traced(stream, tmp_path_factory.mktemp("trace"))
+    for header, read in zip(drawn, traced_slices[3:], strict=True):
         wanted = {
             **{"first_mb_in_slice": header.first_mb},
             **{"frame_num": int(header.type == "P"), "pic_order_cnt_lsb": header.poc_lsb},
@@ -158,14 +158,14 @@ def test_ffmpeg_reads_our_slice_headers_as_they_are_meant(tmp_path_factory, draw
 
 
 @pytest.mark.parametrize("slices", [1, 2])
-def test_x264s_slices_are_read_as_ffmpeg_reads_them(tmp_path, slices):
+def test_x264_slices_are_read_as_by_ffmpeg(tmp_path, slices):
     stream = x264(f":slices={slices}")
-    told = [unit for unit in traced(stream, tmp_path) if unit["nal_unit_type"] == 5]
+    traced_slices = [unit for unit in traced(stream, tmp_path) if unit["nal_unit_type"] == 5]
     units = [unit for unit in units_of(stream) if unit[0] & 31 == nal.IDR]
     data, starts, lengths = read_slices(stream, SIZE, 40)
-    assert len(starts) == len(told) == len(units) == 12 * slices
+    assert len(starts) == len(traced_slices) == len(units) == 12 * slices
     found = np.unpackbits(data)
-    for start, length, unit, read in zip(starts, lengths, units, told, strict=True):
+    for start, length, unit, read in zip(starts, lengths, units, traced_slices, strict=True):
         whole = "".join(f"{byte:08b}" for byte in rbsp_of(unit)).rstrip("0")[:-1]
         shown = "".join(map(str, found[start : start + length]))
         assert shown == whole[read["end"] :]
@@ -174,7 +174,7 @@ def test_x264s_slices_are_read_as_ffmpeg_reads_them(tmp_path, slices):
 @pytest.mark.parametrize(
     "more", [":chroma-qp-offset=2", ":constrained-intra=1", ":no-deblock=0", ":ipratio=2"]
 )
-def test_another_coding_by_x264_than_asked_for_is_noticed(more):
+def test_reader_rejects_other_x264_settings(more):
     with pytest.raises(AssertionError, match="x264 coded .* please report"):
         read_slices(x264(more), SIZE, 40)
 
@@ -184,10 +184,10 @@ def test_bit_strings_join_at_any_offset():
     data = rng.integers(0, 256, 64, np.uint8)
     starts, lengths = rng.integers(0, 400, (500, 3)), rng.integers(0, 80, (500, 3))
     lengths[:20, 1] = 0
-    made, bounds = join_rows(BitStrings(data, starts, lengths))
+    packed, bounds = join_rows(BitStrings(data, starts, lengths))
     text = "".join(f"{byte:08b}" for byte in data)
     for row, (first, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
         pairs = zip(starts[row], lengths[row], strict=True)
         bits = "".join(text[start : start + length] for start, length in pairs)
-        shown = "".join(f"{byte:08b}" for byte in made[first:end])
+        shown = "".join(f"{byte:08b}" for byte in packed[first:end])
         assert shown == bits.ljust(-(-len(bits) // 8) * 8, "0")

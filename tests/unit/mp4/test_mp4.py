@@ -1,4 +1,4 @@
-"""Decoders, ffmpeg and a browser read the MP4 files of goalreel's writer."""
+"""Test the MP4 writer with goalreel's reader, PyAV, ffmpeg and a browser."""
 
 import itertools
 import os
@@ -26,11 +26,11 @@ from goalreel.mp4.reader import TICKS, read_index
 from goalreel.mp4.writer import read_runs, write_mp4
 
 SIZE = (64, 48)
-LEVELS = [40, 200, 90, 150, 60, 120, 220, 180, 30, 100]  # of luma, a picture each
+LEVELS = [40, 200, 90, 150, 60, 120, 220, 180, 30, 100]  # luma of each picture
 
 
 def frame(level: int) -> np.ndarray:
-    """Return a yuv420p picture whose luma tells which it is."""
+    """Return a yuv420p picture that its luma identifies."""
     picture = np.full(SIZE[0] * SIZE[1] * 3 // 2, 128, np.uint8)
     picture[: SIZE[0] * SIZE[1]] = level
     noise = np.random.default_rng(level).integers(0, 8, SIZE[0] * 8)
@@ -40,7 +40,7 @@ def frame(level: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def x264(tmp_path_factory):
-    """Return a file of x264's: ten pictures, each an IDR of its own."""
+    """Return a file by x264 of ten IDR pictures."""
     path = tmp_path_factory.mktemp("source") / "s.mp4"
     encode_video(path, map(frame, LEVELS), SIZE, 30, QP, "{}", range(10))
     return path
@@ -53,7 +53,7 @@ def source(x264):
 
 
 def samples_of(path) -> list[bytes]:
-    """Return the bytes of each sample, from where the file's index says it stands."""
+    """Return the bytes of each sample, found by the index."""
     index, data = read_index(path), path.read_bytes()
     stored = b"".join(data[start : start + length] for start, length in index.runs())
     ends = np.cumsum(index.sizes).tolist()
@@ -61,22 +61,22 @@ def samples_of(path) -> list[bytes]:
 
 
 def track(source, order, fps=30, keyframes=None) -> tuple[VideoTrack, list]:
-    """Return a track that shows the source's pictures in this order, and its payload."""
+    """Return a track of source pictures in this order, and its payload."""
     stored, configuration = source
     keyframes = range(len(order)) if keyframes is None else keyframes
     sizes = np.array([len(stored[i]) for i in order], np.uint32)
-    made = VideoTrack(configuration, SIZE, fps, sizes, keyframes)
-    return made, [stored[i] for i in order]
+    video = VideoTrack(configuration, SIZE, fps, sizes, keyframes)
+    return video, [stored[i] for i in order]
 
 
 def chapters_of(frames: list[int]) -> list[Chapter]:
-    """Return chapters with given numbers of frames, named after their first frame's number."""
+    """Return chapters of these lengths, named after the index of their first frame."""
     firsts = itertools.accumulate(frames, initial=0)
     return [Chapter(n, f"{HARSH} {first}") for first, n in zip(firsts, frames, strict=False)]
 
 
 def packets(path, kind="video") -> list:
-    """Return the packets of the first stream of this kind, according to the index."""
+    """Return the packets of the first stream of this kind, using only the index."""
     with av.open(str(path), options={"fflags": "noparse"}) as container:
         stream = getattr(container.streams, kind)[0]
         return [packet for packet in container.demux(stream) if packet.size]
@@ -98,29 +98,27 @@ def boxes(data: bytes) -> list[str]:
     data=st.data(),
     fps=st.sampled_from([1, 7, 30, Fraction(30000, 1001)]),
 )
-def test_what_is_written_is_what_pyav_and_the_reader_find(
-    source, tmp_path_factory, lengths, data, fps
-):
+def test_pyav_and_reader_find_what_is_written(source, tmp_path_factory, lengths, data, fps):
     frames, path = sum(lengths), tmp_path_factory.getbasetemp() / "roundtrip.mp4"
     order = data.draw(st.lists(st.integers(0, 9), min_size=frames, max_size=frames))
     some = st.sets(st.integers(0, frames - 1)) | st.just(set(range(frames)))
     keyframes = sorted(data.draw(some) | {0})
-    made, payload = track(source, order, fps, keyframes)
+    video, payload = track(source, order, fps, keyframes)
     chapters = chapters_of(lengths) if data.draw(st.booleans()) else []
-    write_mp4(path, made, payload, HARSH, "a comment", chapters)
+    write_mp4(path, video, payload, HARSH, "a comment", chapters)
 
     index, tick = read_index(path), TICKS * Fraction(fps).denominator
     assert (index.frames, index.durations) == (frames, (tick,))
     assert index.timescale == TICKS * Fraction(fps).numerator
     assert (list(index.keyframes), index.comment) == (keyframes, "a comment")
     assert index.size == SIZE
-    assert index.configuration == made.configuration
-    wanted = [source[0][i] for i in order]
-    assert samples_of(path) == wanted
+    assert index.configuration == video.configuration
+    expected = [source[0][i] for i in order]
+    assert samples_of(path) == expected
     assert boxes(path.read_bytes()) == ["ftyp", "moov", "mdat", "free"]
 
     found = packets(path)
-    assert [bytes(p) for p in found] == wanted
+    assert [bytes(p) for p in found] == expected
     assert [(p.pts, p.dts, p.duration) for p in found] == [
         (i * tick, i * tick, tick) for i in range(frames)
     ]
@@ -141,11 +139,11 @@ def test_what_is_written_is_what_pyav_and_the_reader_find(
         assert spans == times
 
 
-def test_ffmpeg_copies_the_file_without_a_word(source, tmp_path):
-    order = [*range(10)] * 10 + [i * i % 10 for i in range(200)]  # also in long runs
-    made, payload = track(source, order)
+def test_ffmpeg_copies_file_without_warning(source, tmp_path):
+    order = [*range(10)] * 10 + [i * i % 10 for i in range(200)]  # with long runs
+    video, payload = track(source, order)
     path, copy = tmp_path / "f.mp4", tmp_path / "copy.mp4"
-    write_mp4(path, made, payload, "t", "c", chapters_of([30] * 10))
+    write_mp4(path, video, payload, "t", "c", chapters_of([30] * 10))
     arguments = ["-i", path, "-map", "0:v", "-map", "0:s", "-c", "copy", "-y", copy]
     command = [ffmpeg.executable(), "-hide_banner", "-loglevel", "warning", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, check=True)
@@ -170,8 +168,8 @@ def test_ffmpeg_copies_the_file_without_a_word(source, tmp_path):
 
 def test_thousands_of_chapters_are_all_read(source, tmp_path):
     for number, listed in ((255, True), (3000, False)):
-        made, payload = track(source, [0] * number)
-        write_mp4(tmp_path / "f.mp4", made, payload, chapters=chapters_of([1] * number))
+        video, payload = track(source, [0] * number)
+        write_mp4(tmp_path / "f.mp4", video, payload, chapters=chapters_of([1] * number))
         with av.open(str(tmp_path / "f.mp4")) as container:
             titles = [chapter["metadata"]["title"] for chapter in container.chapters()]
         assert titles == [f"{HARSH} {i}" for i in range(number)]
@@ -179,7 +177,7 @@ def test_thousands_of_chapters_are_all_read(source, tmp_path):
 
 
 def test_film_beyond_4_gib_keeps_times_and_little_memory(source, tmp_path, monkeypatch):
-    """Three million samples at 29.97 frames/s: durations in 64 bits.
+    """Three million samples at 29.97 frames/s need durations of 64 bits.
 
     The payload is a hole in the file, except for the last sample.
     """
@@ -197,7 +195,7 @@ def test_film_beyond_4_gib_keeps_times_and_little_memory(source, tmp_path, monke
     video = VideoTrack(configuration, SIZE, fps, sizes, range(0, frames, 100))
     tracemalloc.start()
     write_mp4(path, video, [], chapters=chapters)
-    assert tracemalloc.get_traced_memory()[1] < 10 * frames, "the sizes, and once more as a table"
+    assert tracemalloc.get_traced_memory()[1] < 10 * frames, "the sizes and one table of them"
     tracemalloc.stop()
     index = read_index(path)
     assert sum(index.runs()[-1]) == path.stat().st_size
@@ -219,10 +217,10 @@ def test_film_beyond_4_gib_keeps_times_and_little_memory(source, tmp_path, monke
     assert bytes(last) == stored[0]
 
 
-def test_a_file_cut_at_any_length_is_refused_by_name(source, tmp_path):
-    made, payload = track(source, range(10))
+def test_file_cut_at_any_length_is_rejected(source, tmp_path):
+    video, payload = track(source, range(10))
     path = tmp_path / "f.mp4"
-    write_mp4(path, made, payload, "t", "c", chapters_of([5, 5]))
+    write_mp4(path, video, payload, "t", "c", chapters_of([5, 5]))
     whole = path.read_bytes()
     moov = whole.index(b"mdat") - 4
     for length in sorted({*range(0, len(whole), 7), *range(moov - 9, moov + 9), len(whole) - 1}):
@@ -232,20 +230,20 @@ def test_a_file_cut_at_any_length_is_refused_by_name(source, tmp_path):
                 read(path)
 
 
-def test_a_segment_cut_while_it_is_joined_is_refused(source, tmp_path):
-    made, payload = track(source, [0, 1, 2])
+def test_segment_cut_while_joining_is_rejected(source, tmp_path):
+    video, payload = track(source, [0, 1, 2])
     (tmp_path / "short").write_bytes(b"".join(payload)[:-1])
     blocks = read_runs(tmp_path / "short", [(0, len(b"".join(payload)))])
     with pytest.raises(UnusableFileError, match="short: .* shorter than its index says"):
-        write_mp4(tmp_path / "f.mp4", made, blocks)
+        write_mp4(tmp_path / "f.mp4", video, blocks)
 
 
-def test_segments_of_the_writer_join_as_those_of_ffmpeg_do(x264, source, tmp_path):
-    """Also films with subtitles between their samples, and in any mixture."""
-    made, payload = track(source, range(10))
+def test_segments_of_writer_and_ffmpeg_join_alike(x264, source, tmp_path):
+    """Files with subtitles between their samples join as well, in any order."""
+    video, payload = track(source, range(10))
     ours, film = tmp_path / "ours.mp4", tmp_path / "film.mp4"
-    write_mp4(ours, made, payload)
-    write_mp4(film, made, payload, chapters=chapters_of([3, 4, 3]))
+    write_mp4(ours, video, payload)
+    write_mp4(film, video, payload, chapters=chapters_of([3, 4, 3]))
     films = set()
     for number, segments in enumerate(itertools.permutations([x264, ours, film], 2)):
         path, chapters = tmp_path / f"f{number}.mp4", [chapters_of([8, 2]), chapters_of([10])]
@@ -256,13 +254,13 @@ def test_segments_of_the_writer_join_as_those_of_ffmpeg_do(x264, source, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_browser_plays_and_seeks(source, tmp_path):
+def test_browser_plays_and_seeks(source, tmp_path):
     order = [i * i % 7 for i in range(90)]
-    made, payload = track(source, order)
-    write_mp4(tmp_path / "f.mp4", made, payload, "t", "c", chapters_of([30] * 3))
+    video, payload = track(source, order)
+    write_mp4(tmp_path / "f.mp4", video, payload, "t", "c", chapters_of([30] * 3))
     with chromium(tmp_path / "profile") as driver:
         assert play(driver, tmp_path / "page.html", "f.mp4") == 3
         for number in (75, 3, 89, 31, 0):
-            wanted = (LEVELS[order[number]] - 16) / 219 * 255
+            expected = (LEVELS[order[number]] - 16) / 219 * 255
             seen = sought(driver, (number + 0.5) / 30)[16:].mean()
-            assert abs(seen - wanted) < 6, (number, seen, wanted)
+            assert abs(seen - expected) < 6, (number, seen, expected)

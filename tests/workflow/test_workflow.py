@@ -76,7 +76,7 @@ def test_results_never_stand_among_the_workflows_own_files(project, name):
 
 
 @pytest.mark.parametrize(
-    ("view", "needs"), [("swarm", "an atlas"), ("training_progress", "policy=dqn in Mountain")]
+    ("view", "needs"), [("swarm", "MountainCar-v0 or Mount"), ("training_progress", "policy=dqn in Mountain")]
 )
 def test_a_view_that_a_run_cannot_have_says_what_it_needs(project, view, needs):
     output = project.fail(view, config={"env": "CartPole-v1"})

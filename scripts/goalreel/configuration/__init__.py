@@ -1,1 +1,1 @@
-"""The options: a model of each section, and the schema, the page and the messages made of them."""
+"""Define the options as models, with their schema, page and error messages."""

@@ -1,1 +1,1 @@
-"""The spec, the code's fingerprint and checksums: what made a file, and is it the one planned."""
+"""Specs, fingerprints and checksums, which record how goalreel made a file."""

@@ -1,1 +1,1 @@
-"""Is every file what the run planned, and every episode what Gymnasium plays."""
+"""Check the files of a run against its plan, and its episodes against Gymnasium."""

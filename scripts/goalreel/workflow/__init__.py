@@ -1,1 +1,1 @@
-"""What Snakemake calls: configuration, stages, specs, resources, hooks and summaries."""
+"""Connect goalreel to Snakemake: configuration, stages, specs, resources, hooks, summaries."""

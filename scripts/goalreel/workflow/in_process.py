@@ -1,4 +1,4 @@
-"""`goalreel.film`: a small film in one call, by the stages' own programs, one after another."""
+"""`goalreel.film`: run the stages of a small film in this process."""
 
 import contextlib
 import shutil
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas
 
 _SCRIPTS = WORKFLOW / "scripts"
-# pygame.gfxdraw fills polygons in one buffer of the process, without Python's lock.
+# pygame.gfxdraw fills polygons in one buffer per process, without the GIL.
 _DRAWING = threading.RLock()
 
 
@@ -69,14 +69,14 @@ def film(
     """
     if Path(to).suffix != ".mp4":
         raise GoalreelError(f"to: {str(to)!r} is not an .mp4 file. Write to='film.mp4'.")
-    given = {"env": env} if isinstance(env, str) else _named(env)
-    given |= {} if {"reaches", "seeds"} & set(options) else {"episodes": episodes}
+    chosen = {"env": env} if isinstance(env, str) else _options_of(env)
+    chosen |= {} if {"reaches", "seeds"} & set(options) else {"episodes": episodes}
     player = None
     if not isinstance(policy, str | Mapping):
         from goalreel.policies.user_function import policy_of
 
         player, policy = policy_of(policy), "random"
-    config = load_config({**given, "policy": policy, "seed": seed, **options})
+    config = load_config({**chosen, "policy": policy, "seed": seed, **options})
     if player is not None:  # it has no options
         config["policy"] = {"name": "python"}
     elif is_trained_here(config["policy"]):
@@ -93,7 +93,7 @@ def film(
 
 @contextlib.contextmanager
 def _counting(progress: Callable | None, total: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """Yield what takes the number of episodes so far, and moves a progress bar by it."""
+    """Yield a function that takes the number of episodes so far and moves a progress bar."""
     bar, done = progress(total=total, unit=unit) if progress else None, 0
 
     def count(episodes: int) -> None:
@@ -112,13 +112,13 @@ def _counting(progress: Callable | None, total: int, unit: str) -> Iterator[Call
 def _make(
     plan: Plan, player: object, log: Callable[[str], object], count: Callable[[int], None]
 ) -> "pandas.DataFrame":
-    """Run the stages of a film in their order; return the table of its episodes.
+    """Run the stages of a film in order and return the table of its episodes.
 
     Args:
-        plan: of the run, whose results folder is empty.
+        plan: the plan of a run with an empty results folder.
         player: the policy that plays, None for that of the configuration.
-        log: takes a line of their log.
-        count: takes the number of episodes so far.
+        log: a function that takes a line of the log.
+        count: a function that takes the number of episodes so far.
     """
     import pandas
 
@@ -135,13 +135,13 @@ def _make(
     return pandas.read_csv(Path(plan.results, "episodes.csv"), low_memory=False)
 
 
-def _named(env: "gymnasium.Env") -> dict:
-    """Return the configuration of an environment that gymnasium.make has made."""
+def _options_of(env: "gymnasium.Env") -> dict:
+    """Return the options of an environment from gymnasium.make."""
     spec = getattr(env, "spec", None)
     if spec is None:
         raise GoalreelError(f"env: {quoted(str(env))} was not made by gymnasium.make. Pass its id.")
     kwargs = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
-    wrappers = [{one.entry_point: one.kwargs or {}} for one in spec.additional_wrappers]
+    wrappers = [{w.entry_point: w.kwargs or {}} for w in spec.additional_wrappers]
     limit = spec.max_episode_steps
     return {
         "env": spec.id,

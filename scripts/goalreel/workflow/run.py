@@ -1,6 +1,6 @@
-"""A run: its complete configuration, and what follows from it for all stages.
+"""A run: its complete configuration, and the values that stages derive from it.
 
-Imported while the Snakefile is parsed, so it makes no environment and imports little.
+Imported while the Snakefile is parsed, so this module imports little and makes no environment.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,11 @@ from goalreel.encoding.encoder_selection import EncoderChoice, cards, choose, x2
 from goalreel.environments.registry import EnvTraits, describe
 from goalreel.policies.parameters import is_trained_here
 
-CHOICES = ("episodes", "reaches", "seeds")  # of what is filmed
+CHOICES = ("episodes", "reaches", "seeds")  # options that select what to film
 
 
 class Run:
-    """What the table of stages asks of a configuration."""
+    """The view that the table of stages has of a configuration."""
 
     def __init__(self, config: Mapping):
         """Take the complete configuration."""
@@ -22,7 +22,7 @@ class Run:
 
     @property
     def unit(self) -> str:
-        """What is counted: "reach" or "episode"."""
+        """The unit of the film: "reach" or "episode"."""
         return "reach" if self.config["reaches"] is not None else "episode"
 
     @cached_property
@@ -48,7 +48,7 @@ class Run:
 
     @cached_property
     def env(self) -> EnvTraits:
-        """What is known of the environment by its id."""
+        """The traits of the environment."""
         return describe(self.config["env"])
 
     @cached_property
@@ -83,7 +83,7 @@ class Run:
         return min(self.config["shard_size"], self.count) if scope == "shard" else self.count
 
     def value(self, key: str) -> object:
-        """Return what a stage uses under a key: a dotted option, or what is derived of them."""
+        """Return the value of a key: a dotted option, or a derived value."""
         if key in self._derived:
             return self._derived[key]
         value: object = self.config
@@ -93,7 +93,7 @@ class Run:
 
     @cached_property
     def _derived(self) -> dict[str, object]:
-        """What stages use of the configuration in another form than the user gave it."""
+        """The values that stages derive from the options."""
         policy = self.config["policy"]
         derived = {
             "film_encoder": self.encoder.settings,
@@ -106,5 +106,5 @@ class Run:
         if self.unit == "episode":
             derived["success"] = None
         if self.env.computed:
-            derived["check"] = True  # goalreel's own steps need none
+            derived["check"] = True  # goalreel's own environments need no check
         return derived

@@ -1,7 +1,7 @@
-"""The DAG, a stage an entry: what it takes, what it leaves, when it exists, what shapes its result.
+"""The table of stages: each stage's inputs, outputs, condition, options, tools and resources.
 
-Rules, specs, `goalreel.film`, verification and summaries are derived from this table, so that a new
-view is its module, its program and its entry here. Imported while the Snakefile is parsed.
+Rules, specs, `goalreel.film`, verification and summaries follow from this table. A new view is a
+module, a program and an entry here. Snakemake imports this module while it parses the Snakefile.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,55 +17,56 @@ def _always(run: Run) -> bool:
 
 @dataclass(frozen=True)
 class Output:
-    """A file that a stage leaves, or a folder as one output: its path ends with a slash."""
+    """A file that a stage writes, or a folder, whose path ends with a slash."""
 
-    path: str  # below the results folder; {shard}, {variant}, {seed} are wildcards
+    path: str  # in the results folder, with the wildcards {shard}, {variant}, {seed}
     when: Callable[[Run], bool] = _always
-    report: Mapping | None = None  # its category, labels, ... in Snakemake's report
+    report: Mapping | None = None  # its category and labels in Snakemake's report
 
 
 @dataclass(frozen=True)
 class Stage:
     """A stage of the workflow."""
 
-    purpose: str  # in a sentence, as `snakemake --list` shows it
-    # By option of its program: "STAGE", for its first output, or "STAGE.OPTION", with "[0]" of the
-    # first shard alone; or a function of the run that says so. What the run lacks is left out.
+    purpose: str  # a sentence, which `snakemake --list` prints
+    # A source for each option of the program: "STAGE" for a stage's first output, "STAGE.OPTION"
+    # for another, with "[0]" for the first shard only, or a function of the run that returns one.
+    # A source that the run does not have is skipped.
     inputs: Mapping[str, str | Callable[[Run], str | None]] = field(default_factory=dict)
     outputs: Mapping[str, Output | str] = field(default_factory=dict)  # by option, or their paths
     when: Callable[[Run], bool] = _always  # whether a run has it
-    needs: str = ""  # what a run that has it is like, in words
-    config: tuple[str, ...] = ()  # options that shape its bytes: dotted keys, or keys of Run.value
-    limits: tuple[str, ...] = ()  # options that bound its work and shape no byte
-    # The packages whose versions shape its bytes. "artist" is the package that draws, "player"
-    # those of the environment and the policy, whose files it depends on too.
+    needs: str = ""  # the condition of `when` in words
+    config: tuple[str, ...] = ()  # options that affect its result, as keys of Run.value
+    limits: tuple[str, ...] = ()  # options that limit its work but do not affect its result
+    # The packages whose versions affect its result. "artist" is the package that draws, "player"
+    # stands for the packages and files of the environment and the policy.
     tools: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()  # of the package, beside its modules, that shape its bytes
-    saves: Mapping[str, str] = field(default_factory=dict)  # for its next try, by option
-    scope: str = "run"  # what a job covers: a "shard", a "training", the whole "run", or "any" run
-    is_of_run: bool = True  # whether it is about the episodes of this run's policy
-    local: bool = False  # too small for a job of its own on a cluster
-    threads: int = 1  # 0: all cores
-    conda: str = "film"  # its environment, in envs/
+    files: tuple[str, ...] = ()  # other files of the package that affect its result
+    saves: Mapping[str, str] = field(default_factory=dict)  # files from which a retry resumes
+    scope: str = "run"  # the extent of a job: "shard", "training", "run", or "any" run
+    is_of_run: bool = True  # whether it depends on the episodes of this run's policy
+    local: bool = False  # whether it is too small for a job of its own on a cluster
+    threads: int = 1  # 0 for all cores
+    conda: str = "film"  # the name of its environment in envs/
 
     def all_outputs(self) -> dict[str, Output]:
-        """Return the outputs that it may leave, by option."""
+        """Return all outputs that it may write, by option."""
         outputs = self.outputs.items()
         return {name: o if isinstance(o, Output) else Output(o) for name, o in outputs}
 
     def present(self, run: Run) -> dict[str, Output]:
-        """Return the outputs that it leaves in a run, by option."""
+        """Return the outputs that it writes in a run, by option."""
         return {name: output for name, output in self.all_outputs().items() if output.when(run)}
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The paths of all that it may leave, below the results folder."""
+        """The paths of all outputs that it may write, in the results folder."""
         return tuple(output.path.rstrip("/") for output in self.all_outputs().values())
 
 
 @dataclass(frozen=True)
 class Source:
-    """An input, resolved for a run: the stage that makes it, and which of its outputs it is."""
+    """An input in a run: the stage that makes it, and one of the stage's outputs."""
 
     stage: str
     path: str
@@ -73,7 +74,7 @@ class Source:
 
 
 def sources(stage: str, run: Run) -> dict[str, Source]:
-    """Return the inputs that a stage has in a run, by option of its program."""
+    """Return the inputs of a stage in a run, by option of its program."""
     found = {}
     for option, named in STAGES[stage].inputs.items():
         name = (named(run) if callable(named) else named) or ""
@@ -89,12 +90,12 @@ def _trained_policy(run: Run) -> str | None:
 
 
 def _frames(run: Run) -> str:
-    """Return who draws: where Gymnasium plays, it draws too."""
+    """Return the source of frames: Gymnasium renders while it plays."""
     return "render" if run.env.has_atlas else "simulate.frames"
 
 
 def _reported(path: str, category: str, labels: Mapping[str, str], **more: object) -> Output:
-    """Return an output that Snakemake's report shows."""
+    """Return an output that Snakemake's report includes."""
     caption = f"docs/report/{path.partition('.')[0].strip('/').replace('/', '_')}.rst"
     when = more.pop("when", _always)
     return Output(path, when, {"category": category, "labels": labels, "caption": caption, **more})
@@ -108,7 +109,7 @@ _EPISODES = {"frames": _frames, "trajectories": "simulate"}
 _ENCODING = ("ffmpeg", "numpy", "pillow")
 _OF_ATLAS = {
     "when": lambda run: run.env.has_atlas,
-    "needs": "an environment drawn from an atlas: MountainCar-v0, MountainCarContinuous-v0",
+    "needs": "MountainCar-v0 or MountainCarContinuous-v0",
 }
 
 # The film, in the order of the data.
@@ -139,7 +140,7 @@ FILM = {
         scope="shard",
     ),
     "atlas": Stage(
-        "Draw every picture that the environment can show, once.",
+        "Draw each picture of the environment once.",
         outputs={"output": "atlas.npz"},
         **_OF_ATLAS,
         config=("env", "render"),
@@ -148,7 +149,7 @@ FILM = {
         local=True,
     ),
     "coded_atlas": Stage(
-        "Code every picture once, so that films are joined from them and not encoded.",
+        "Encode each picture once, so that films are assembled from them.",
         inputs={"atlas": "atlas"},
         outputs={"output": "coded_atlas.npz"},
         when=lambda run: run.encoder.assembled,
@@ -159,7 +160,7 @@ FILM = {
         local=True,
     ),
     "render": Stage(
-        "Find the picture of every state of a shard.",
+        "Look up the picture of each state of a shard.",
         inputs={"atlas": "atlas", "trajectories": "simulate"},
         outputs={"output": "frames/{shard}.npz"},
         **_OF_ATLAS,
@@ -168,7 +169,7 @@ FILM = {
         scope="shard",
     ),
     "encode": Stage(
-        "Make a shard's video, captions over its frames and a keyframe at each episode's start.",
+        "Encode a shard's video, with captions and a keyframe at the start of each episode.",
         inputs={"coded_atlas": "coded_atlas", **_EPISODES},
         outputs={"output": "segments/{shard}.mp4"},
         config=(*_FILM, "overlay.caption", "overlay.hud", "render.scale", "film_encoder", "unit"),
@@ -176,13 +177,13 @@ FILM = {
         scope="shard",
     ),
     "concat": Stage(
-        "Join all segments as they are, with a chapter for each episode.",
+        "Join all segments into the film, with a chapter for each episode.",
         inputs={"segments": "encode", "trajectories": "simulate"},
         outputs={"output": "film.mp4"},
         config=(*_FILM, "unit"),
     ),
     "episodes": Stage(
-        "List every episode's seed, its outcome and its place in the film.",
+        "Write the table of episodes: seeds, outcomes and positions in the film.",
         inputs={"trajectories": "simulate"},
         outputs={
             "episodes": _reported("episodes.csv", "Tables", {"table": "filmed episodes"}),
@@ -201,7 +202,7 @@ FILM = {
 }
 _TRAININGS = {
     "dqn": Stage(
-        "Train by deep Q-learning, a variant from a seed.",
+        "Train one variant of deep Q-learning from one seed.",
         outputs={
             "policy": "train/{variant}/{seed}/policy.npz",
             "table": "train/{variant}/{seed}/log.csv",
@@ -211,11 +212,11 @@ _TRAININGS = {
         tools=("numpy", "torch"),
         scope="training",
         is_of_run=False,
-        threads=0,  # its time is measured: nothing else runs beside it
+        threads=0,  # its time is measured, so nothing else runs in parallel
         conda="training",
     ),
     "training_table": Stage(
-        "Compare the trainings: a table, and learning curves with their bands.",
+        "Write a table and learning curves of all trainings.",
         inputs={"metrics": "dqn.metrics"},
         outputs={
             "runs": "compare_training/runs.csv",
@@ -234,7 +235,7 @@ _TRAININGS = {
         conda="report",
     ),
     "pixels": Stage(
-        "Train a policy from pixels, or go on from where a training was stopped.",
+        "Train a policy from pixels, or resume its training.",
         outputs={
             "policy": "pixels/policy.npz",
             "table": "pixels/monitor.csv",
@@ -246,11 +247,11 @@ _TRAININGS = {
         saves={"saved": "pixels/checkpoint.pt"},
         scope="any",
         is_of_run=False,
-        threads=0,  # those that no collector has are the learner's
+        threads=0,  # the collectors use one each, the learner the others
         conda="training",
     ),
     "training_progress": Stage(
-        "Film the learner's first attempts at each checkpoint.",
+        "Film the first attempts of the policy at each checkpoint of its training.",
         inputs={"policy": _trained_policy, "atlas": "atlas"},
         outputs={
             "film": _reported("training_progress.mp4", "Training", {"film": "training progress"}),
@@ -258,7 +259,7 @@ _TRAININGS = {
             "sums": "training_progress.sha256",
         },
         when=lambda run: run.policy in LEARNERS,
-        needs="a policy that is trained here: policy=dqn in MountainCar-v0, policy=pixels in games",
+        needs="policy=dqn in MountainCar-v0, or policy=pixels in a game",
         config=(
             *(*_ENVIRONMENT, "success", "seed", "learner", "train.attempts", "film.fps"),
             *("overlay.title_card", "overlay.hud", "render", "view_encoder", "unit"),
@@ -269,7 +270,7 @@ _TRAININGS = {
 }
 _VIEWS = {
     "clips": Stage(
-        "Film chosen episodes and snippets as videos of their own.",
+        "Write chosen episodes and snippets as separate videos.",
         inputs={"atlas": "atlas", "policy": _trained_policy, **_EPISODES},
         outputs={"output": "clips/"},
         config=("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render")
@@ -278,14 +279,14 @@ _VIEWS = {
         threads=4,
     ),
     "grid": Stage(
-        "Play all episodes side by side, page after page.",
+        "Show all episodes side by side, in pages.",
         inputs=_EPISODES,
         outputs={"output": "grid.mp4"},
         config=(*_VIDEO, "grid", "unit"),
         tools=_ENCODING,
     ),
     "swarm": Stage(
-        "Put all reaches on one track at the same time.",
+        "Show all reaches on one track at the same time.",
         inputs={"atlas": "atlas", "trajectories": "simulate"},
         outputs={"output": "swarm.mp4"},
         **_OF_ATLAS,
@@ -293,7 +294,7 @@ _VIEWS = {
         tools=(*_ENCODING, "artist"),
     ),
     "phase": Stage(
-        "Draw all trajectories in the phase plane as they grow.",
+        "Animate all trajectories in the phase plane.",
         inputs={"trajectories": "simulate"},
         outputs={"output": "phase.mp4"},
         config=_VIDEO,
@@ -313,7 +314,7 @@ _VIEWS = {
         tools=("numpy", "pillow"),
     ),
     "card": Stage(
-        "Make a folder that can be pushed to Hugging Face's hub as a model card.",
+        "Write a model card for the Hugging Face Hub.",
         inputs=_EPISODES,
         outputs={
             "readme": "card/README.md",
@@ -326,7 +327,7 @@ _VIEWS = {
         conda="report",
     ),
     "lerobot": Stage(
-        "Write all episodes as a LeRobot data set.",
+        "Write all episodes as a LeRobot dataset.",
         inputs=_EPISODES,
         outputs={"output": "lerobot/"},
         config=(*_VIDEO, "unit"),
@@ -335,7 +336,7 @@ _VIEWS = {
         conda="report",
     ),
     "compare": Stage(
-        "Film the same seeds of two finished runs side by side, and list their differences.",
+        "Show the same seeds of two finished runs side by side, and list their differences.",
         outputs={
             "video": "compare/compare.mp4",
             "table": "compare/compare.csv",
@@ -347,7 +348,7 @@ _VIEWS = {
         is_of_run=False,
     ),
     "plots": Stage(
-        "Plot the returns, the steps, what was done and, where they can be drawn, the states.",
+        "Plot the returns, steps, actions and, if possible, states.",
         inputs={
             "episodes": "episodes.episodes",
             "attempts": "episodes.attempts",
@@ -361,7 +362,7 @@ _VIEWS = {
         conda="report",
     ),
     "report": Stage(
-        "Make the page that plays the film, finds each reach in it, and shows the plots.",
+        "Write a page with the film, a list of its episodes, and the plots.",
         inputs={
             "film": "concat",
             "episodes": "episodes.episodes",
@@ -394,11 +395,11 @@ STAGES["verify"] = Stage(
     outputs={"output": _reported("verify.csv", "Tables", {"table": "verdicts on all files"})},
     config=(*_FILM, "unit"),
     tools=("ffmpeg", "numpy"),
-    threads=16,  # as many as there are, if there are fewer
+    threads=16,  # or all cores, if there are fewer
 )
-# Targets that are no part of a film, nor made of one: the results may be of any policy.
+# Targets that are independent of the film. The results folder may hold a run of any policy.
 APART = {"compare_training", *(name for name, stage in STAGES.items() if not stage.is_of_run)}
-# Trainings are no views: a film may be made of them.
+# Trainings are not views, because a film may need them.
 VIEWS = {*_TRAININGS, *_VIEWS} - {"dqn", "pixels"}
 # The package that draws a style, the tool "artist" of the stages above.
 ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}

@@ -1,6 +1,6 @@
-"""Code that some runs use, and which: the fingerprints of the others leave it out.
+"""The modules that only some runs use. The fingerprints of other runs skip them.
 
-So its edit makes nothing of theirs again.
+An edit of such a module then reruns nothing in other runs.
 """
 
 from collections.abc import Callable
@@ -34,10 +34,10 @@ USED_WHEN: dict[str, Callable[[Run], bool]] = {
     "goalreel.simulation.recorded_episodes": _RECORDED,
     "goalreel.simulation.recording_file": _RECORDED,
     "goalreel.simulation.recording_blocks": _RECORDED,
-    # Which shows what goalreel plays to a network.
+    # It shows a network the environments that goalreel steps.
     "goalreel.rendering.warped": lambda run: run.env.computed and run.policy == "pixels",
     "goalreel.rendering.frame_recorder": _plays_gymnasium,
-    # A user's function is told Gymnasium's spaces.
+    # A user's function may ask for Gymnasium's spaces.
     "goalreel.environments.gymnasium_env": lambda r: not r.env.computed or r.policy == "python",
     "goalreel.environments.classic_control": _steps_classic_control,
     "goalreel.rendering.classic_control_scene": _steps_classic_control,
@@ -49,5 +49,5 @@ USED_WHEN: dict[str, Callable[[Run], bool]] = {
 
 
 def excluded_modules(run: Run) -> list[str]:
-    """Return the full names of the modules that stages of this run import and do not use."""
+    """Return the full names of the modules that stages of this run import but do not use."""
     return [module for module, is_used in USED_WHEN.items() if not is_used(run)]

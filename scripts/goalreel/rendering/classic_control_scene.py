@@ -13,7 +13,7 @@ import numpy as np
 
 from goalreel.environments.classic_control import ClassicControl, torques
 from goalreel.environments.drawing.block_store import BlockFrame, BlockStore
-from goalreel.environments.drawing.kept_surface import KeptSurface
+from goalreel.environments.drawing.frame_surface import FrameSurface
 from goalreel.simulation.episodes import Episode
 
 _BLACK = (0, 0, 0)
@@ -30,7 +30,7 @@ class ClassicControlScene:
         """Draw the background."""
         self._plan, self._paint, size = _SCENES[environment.id]
         self._reset_dtype = environment.rules.reset_dtype
-        self._surface = KeptSurface(size)
+        self._surface = FrameSurface(size)
         self._paint(self._surface, None)
         self._surface.set_background()
         self._clear()
@@ -71,8 +71,8 @@ def _rotate(corners: tuple, angle: float, x: float, y: float) -> Plan:
     return tuple(plan)
 
 
-def _bar(kept: KeptSurface, plan: Plan, color: tuple) -> list[tuple[int, int]]:
-    return kept.polygon(list(zip(plan[::2], plan[1::2], strict=True)), color)
+def _bar(canvas: FrameSurface, plan: Plan, color: tuple) -> list[tuple[int, int]]:
+    return canvas.polygon(list(zip(plan[::2], plan[1::2], strict=True)), color)
 
 
 def _plan_cartpole(state: Sequence[float], _: None) -> Plan:
@@ -83,16 +83,16 @@ def _plan_cartpole(state: Sequence[float], _: None) -> Plan:
     return int(-25.0 + at), int(25.0 + at), int(at), *_rotate(pole, -theta, at, 107.5)
 
 
-def _paint_cartpole(kept: KeptSurface, plan: Plan | None) -> list[tuple[int, int]]:
+def _paint_cartpole(canvas: FrameSurface, plan: Plan | None) -> list[tuple[int, int]]:
     from pygame import gfxdraw
 
     points = []
     if plan is not None:
         left, right, middle, *pole = plan
-        points += _bar(kept, (left, 85, left, 115, right, 115, right, 85), _BLACK)
-        points += _bar(kept, pole, (202, 152, 101))
-        points += kept.disc(middle, 107, 5, (129, 132, 203))
-    gfxdraw.hline(kept.surface, 0, 600, 100, _BLACK)
+        points += _bar(canvas, (left, 85, left, 115, right, 115, right, 85), _BLACK)
+        points += _bar(canvas, pole, (202, 152, 101))
+        points += canvas.disc(middle, 107, 5, (129, 132, 203))
+    gfxdraw.hline(canvas.surface, 0, 600, 100, _BLACK)
     return points
 
 
@@ -110,18 +110,18 @@ def _plan_acrobot(state: Sequence[float], _: None) -> Plan:
     return int(x), int(y), *upper, *_rotate(link, second - np.pi / 2, x, y)
 
 
-def _paint_acrobot(kept: KeptSurface, plan: Plan | None) -> list[tuple[int, int]]:
+def _paint_acrobot(canvas: FrameSurface, plan: Plan | None) -> list[tuple[int, int]]:
     import pygame
 
     if plan is None:
         goal = 1 * _METRE + 250.0
         ends = (-2.2 * _METRE + 250.0, goal), (2.2 * _METRE + 250.0, goal)
-        pygame.draw.line(kept.surface, _BLACK, *ends)
+        pygame.draw.line(canvas.surface, _BLACK, *ends)
         return []
     points, radius = [], int(_THICK)
     for x, y, *link in ((250, 250, *plan[2:10]), (*plan[:2], *plan[10:])):
-        points += _bar(kept, link, (0, 204, 204))
-        points += kept.disc(x, y, radius, (204, 204, 0))
+        points += _bar(canvas, link, (0, 204, 204))
+        points += canvas.disc(x, y, radius, (204, 204, 0))
     return points
 
 
@@ -136,23 +136,23 @@ def _plan_pendulum(state: Sequence[float], torque: np.float32 | None) -> Plan:
     return *end, *arrow, *rod
 
 
-def _paint_pendulum(kept: KeptSurface, plan: Plan | None) -> list[tuple[int, int]]:
+def _paint_pendulum(canvas: FrameSurface, plan: Plan | None) -> list[tuple[int, int]]:
     import pygame
 
     if plan is None:
         return []
     x, y, side, flipped, *rod = plan
     red, radius = (204, 77, 77), int(_ROD)
-    points = _bar(kept, rod, red)
-    points += kept.disc(250, 250, radius, red)
-    points += kept.disc(x, y, radius, red)
+    points = _bar(canvas, rod, red)
+    points += canvas.disc(250, 250, radius, red)
+    points += canvas.disc(x, y, radius, red)
     if side >= 0:
         arrow = pygame.transform.smoothscale(_arrow(), (side, side))
         arrow = pygame.transform.flip(arrow, bool(flipped), True)
         left, top = 250 - arrow.get_rect().centerx, 250 - arrow.get_rect().centery
-        kept.surface.blit(arrow, (left, top))
+        canvas.surface.blit(arrow, (left, top))
         points += [(left, top), (left + side, top + side)]
-    kept.disc(250, 250, int(0.05 * _METRE), _BLACK)
+    canvas.disc(250, 250, int(0.05 * _METRE), _BLACK)
     return points
 
 

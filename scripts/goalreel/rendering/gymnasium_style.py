@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.drawing.kept_surface import KeptSurface
+from goalreel.environments.drawing.frame_surface import FrameSurface
 from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, EnvTraits, describe
 
 WIDTH, HEIGHT = 600, 400
@@ -108,42 +108,44 @@ class GymnasiumStyle:
             The track, (H, W, 3) uint8, and an iterator of boxes: top, left, pixels (h, w, 3) uint8.
             Outside of its box an image equals the track.
         """
-        kept, car = KeptSurface((HEIGHT, WIDTH)), describe(self.env)
+        canvas, car = FrameSurface((HEIGHT, WIDTH)), describe(self.env)
         from pygame import draw
 
         across = np.linspace(MIN_POSITION, MAX_POSITION, 100)
         x, y = (across - MIN_POSITION) * SCALE, height(across) * SCALE
-        draw.aalines(kept.surface, points=list(zip(x, y, strict=True)), closed=False, color=_BLACK)
-        kept.set_background()
+        draw.aalines(
+            canvas.surface, points=list(zip(x, y, strict=True)), closed=False, color=_BLACK
+        )
+        canvas.set_background()
         # Without `restore` the flag's antialiased edge would be drawn twice, and be darker.
-        flag = _draw_flag(kept, car)
-        track = kept.read(kept.surface.get_rect())
-        kept.restore([flag])
-        return track, _boxes(kept, car, keys)
+        flag = _draw_flag(canvas, car)
+        track = canvas.read(canvas.surface.get_rect())
+        canvas.restore([flag])
+        return track, _boxes(canvas, car, keys)
 
 
-def _boxes(kept: KeptSurface, car: EnvTraits, keys: np.ndarray) -> Boxes:
+def _boxes(canvas: FrameSurface, car: EnvTraits, keys: np.ndarray) -> Boxes:
     for key in keys.tolist():
-        box, flag = _draw_car(kept, key), _draw_flag(kept, car)
-        yield HEIGHT - box.bottom, box.left, kept.read(box)
-        kept.restore([box, flag])
+        box, flag = _draw_car(canvas, key), _draw_flag(canvas, car)
+        yield HEIGHT - box.bottom, box.left, canvas.read(box)
+        canvas.restore([box, flag])
 
 
-def _draw_car(kept: KeptSurface, key: list[int]):
+def _draw_car(canvas: FrameSurface, key: list[int]):
     """Draw the car and return the box around it."""
     points = list(zip(key[0::2], key[1::2], strict=True))
-    spanned = kept.polygon(points[:4], _BLACK)
+    spanned = canvas.polygon(points[:4], _BLACK)
     for x, y in points[4:]:
-        spanned += kept.disc(x, y, WHEEL_RADIUS, _GRAY)
-    return kept.box(spanned)
+        spanned += canvas.disc(x, y, WHEEL_RADIUS, _GRAY)
+    return canvas.box(spanned)
 
 
-def _draw_flag(kept: KeptSurface, car: EnvTraits):
+def _draw_flag(canvas: FrameSurface, car: EnvTraits):
     """Draw the flag and return the box around it."""
     from pygame import gfxdraw
 
     x, foot = flag_foot(car)
     top = foot + 50
     cloth = [(x, top), (x, top - 10), (x + 25, top - 5)]
-    gfxdraw.vline(kept.surface, x, foot, top, _BLACK)
-    return kept.box([(x, foot), *kept.polygon(cloth, _YELLOW)])
+    gfxdraw.vline(canvas.surface, x, foot, top, _BLACK)
+    return canvas.box([(x, foot), *canvas.polygon(cloth, _YELLOW)])

@@ -1,4 +1,4 @@
-"""The view that docs/contributing.md adds step by step works unchanged."""
+"""The steps of docs/contributing.md add a working view."""
 
 import re
 
@@ -12,7 +12,7 @@ TABLE = "scripts/goalreel/workflow/stages.py"
 
 @pytest.fixture
 def extended(project):
-    """Return a copy of the project with the page's view."""
+    """Return a copy of the project with the view of the page."""
     text = (REPOSITORY / "docs" / "contributing.md").read_text(encoding="utf-8")
     pieces = re.findall(r"`(scripts/\S+)`:\n\n```python\n(.*?)^```$", text, re.M | re.S)
     assert [path for path, _ in pieces][2:] == [TABLE]

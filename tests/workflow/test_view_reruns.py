@@ -1,4 +1,4 @@
-"""An edit reruns exactly the views that it changes, by a table of all targets except the film."""
+"""An edit reruns exactly the views that it changes. A table lists the edits and jobs."""
 
 import re
 import shutil
@@ -26,22 +26,22 @@ DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "card": 1}
 
 @pytest.fixture
 def done(viewed, tmp_path) -> Project:
-    """Return a copy of it, with all time stamps."""
+    """Return a copy of it, with its time stamps."""
     return viewed.copied(tmp_path / "project")
 
 
-def test_a_run_tells_of_every_view_that_it_made(viewed):
+def test_run_reports_every_view(viewed):
     for name in VIEWS:
         assert re.search(rf"^ *{name}  results/", viewed.output, re.M), viewed.output
 
 
-def test_the_film_alone_makes_no_view(done):
+def test_film_target_makes_no_view(done):
     shutil.rmtree(done.folder / "results")
     assert not set(done.jobs(config=VIEWED)) & {*VIEWS, "plots"}
 
 
-def test_every_video_has_its_index_first(viewed):
-    """A browser can then play the video while it loads."""
+def test_videos_start_with_their_index(viewed):
+    """A browser can therefore play a video while it loads."""
     paths = sorted((viewed.folder / "results").rglob("*.mp4"))
     assert {"film.mp4", "grid.mp4", "swarm.mp4", "phase.mp4"} <= {path.name for path in paths}
     for path in paths:
@@ -87,7 +87,7 @@ def test_user_file_in_rebuilt_folder_is_named_and_kept(done, folder):
 
 
 @pytest.mark.parametrize("name", ["episodes.csv", "plots/steps.svg"])
-def test_what_the_report_is_made_of_is_checked_and_mended(done, name):
+def test_damaged_sources_of_the_report_are_rebuilt(done, name):
     results = done.folder / "results"
     whole = (results / name).read_bytes()
     middle = len(whole) // 2
@@ -110,7 +110,7 @@ CONFIG_EDITS = [
     ({"card": {"episode_trigger": [0]}}, {"card": 1}),
     ({"grid": {"columns": 2}}, {"grid": 1, "report": 1}),
     ({"encode": {"quality": "small"}}, HUD | VIDEOS | {"report": 1}),
-    ({"encode": {"encoder": "x264"}}, ENCODE | {"report": 1}),  # the views already had it
+    ({"encode": {"encoder": "x264"}}, ENCODE | {"report": 1}),  # the default of views
     ({"film": {"fps": 60}}, ENCODE | TABLES | VIDEOS | {"stills": 1, "report": 1}),
     ({"render": {"style": "vector"}}, DRAWN),
     ({"policy": {"epsilon": 0.1}}, SIMULATE),
@@ -127,7 +127,7 @@ def base(sources) -> dict[tuple, str]:
 
 
 @pytest.mark.parametrize(("edit", "jobs"), CONFIG_EDITS, ids=str)
-def test_config_edit(sources, base, edit, jobs):
+def test_config_edit_changes_the_specs_of_its_jobs(sources, base, edit, jobs):
     assert rerun(base, sources.specs(VIEWED | edit, ALL)) == jobs
 
 
@@ -148,7 +148,7 @@ CODE_EDITS = {  # modules of each stage, and unrelated ones
 
 
 @pytest.mark.parametrize("name", CODE_EDITS)
-def test_code_edit(sources, base, name):
+def test_code_edit_changes_the_specs_of_its_jobs(sources, base, name):
     with sources.edited(f"goalreel/{name}"):
         assert rerun(base, sources.specs(VIEWED, ALL)) == CODE_EDITS[name]
 
@@ -178,7 +178,7 @@ def game(tmp_path_factory) -> dict:
 
 
 @pytest.mark.parametrize(("edit", "jobs"), LEARNER_EDITS, ids=str)
-def test_edit_where_a_game_is_learned(sources, game, edit, jobs):
+def test_edit_of_trained_game_changes_the_specs_of_its_jobs(sources, game, edit, jobs):
     before, changed = sources.specs(game, (*FILM, "training_progress")), dict(game)
     if isinstance(edit, dict):
         changed |= edit | {"policy": game["policy"] | edit.get("policy", {})}
@@ -188,7 +188,7 @@ def test_edit_where_a_game_is_learned(sources, game, edit, jobs):
         assert rerun(before, sources.specs(game, (*FILM, "training_progress"))) == jobs
 
 
-def test_snakemake_reruns_the_views_that_the_specs_tell(viewed, sources, base):
+def test_snakemake_reruns_the_views_of_changed_specs(viewed, sources, base):
     edit = {"clips": {"video_length": 9}, "grid": {"columns": 2}}
     planned = rerun(base, sources.specs(VIEWED | edit, ALL))
     given = {"clips": "{video_length: 9}", "grid": "{columns: 2}"}

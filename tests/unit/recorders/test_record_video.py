@@ -34,19 +34,19 @@ class Noise(gymnasium.Env):
     render_mode = "rgb_array"
 
     def __init__(self, size=(32, 48)):
-        """Keep the size, (height, width)."""
+        """Set the size, (height, width)."""
         self.rng, self.size, self.frames, self.odd = np.random.default_rng(0), size, [], None
 
     def reset(self, seed=None, options=None):
-        """Do as if."""
+        """Return a dummy observation."""
         return 0, {}
 
     def step(self, action):
-        """Do as if."""
+        """Return a dummy step."""
         return 0, 0.0, False, False, {}
 
     def render(self):
-        """Return a new frame, which stays in `frames`."""
+        """Return a new frame, which `frames` also gets."""
         if self.odd is not None:
             return self.odd
         self.frames.append(self.rng.integers(0, 256, (*self.size, 3), np.uint8))
@@ -68,7 +68,9 @@ def play(env, steps, seed=3):
 
 @pytest.mark.parametrize("render_mode", ["rgb_array", "rgb_array_list"])
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_files_frames_pixels_and_state_are_gymnasiums(tmp_path, monkeypatch, render_mode, settings):
+def test_record_video_matches_files_and_state_of_gymnasium(
+    tmp_path, monkeypatch, render_mode, settings
+):
     stand_in_for_moviepy(monkeypatch)
     ours, theirs = (
         wrapper(
@@ -96,7 +98,7 @@ def test_files_frames_pixels_and_state_are_gymnasiums(tmp_path, monkeypatch, ren
 
 
 @pytest.mark.parametrize("render_mode", ["rgb_array", "rgb_array_list"])
-def test_recording_by_hand_is_gymnasiums(tmp_path, monkeypatch, render_mode):
+def test_manual_recording_matches_gymnasium(tmp_path, monkeypatch, render_mode):
     stand_in_for_moviepy(monkeypatch)
     for wrapper, more in [(RecordVideo, LOSSLESS), (gymnasium.wrappers.RecordVideo, {})]:
         env = gymnasium.make("CartPole-v1", render_mode=render_mode)
@@ -119,7 +121,7 @@ def test_recording_by_hand_is_gymnasiums(tmp_path, monkeypatch, render_mode):
     assert equal(filmed(ours), kept(theirs)) and "by hand.mp4" in filmed(ours)
 
 
-def test_the_wrapper_is_in_the_environments_spec(tmp_path):
+def test_wrapper_is_in_the_spec_of_the_environment(tmp_path):
     env = gymnasium.make("MountainCar-v0", render_mode="rgb_array")
     env = RecordVideo(env, str(tmp_path / "a"), video_length=5, qp=7)
     again = gymnasium.make(env.spec)
@@ -128,7 +130,7 @@ def test_the_wrapper_is_in_the_environments_spec(tmp_path):
     again.close()
 
 
-def test_a_finished_video_is_named_if_asked_for(tmp_path, capfd):
+def test_disable_logger_false_prints_the_finished_video(tmp_path, capfd):
     for disable_logger, said in [(True, ""), (False, "rl-video-episode-0.mp4: 4 frames\n")]:
         env = RecordVideo(Noise(), str(tmp_path / str(said)), disable_logger=disable_logger)
         for _ in play(env, 3):
@@ -138,7 +140,7 @@ def test_a_finished_video_is_named_if_asked_for(tmp_path, capfd):
         assert out == "" and err.endswith(said) and bool(err) == bool(said)
 
 
-def test_a_bad_frame_is_told_and_the_environment_goes_on(tmp_path):
+def test_bad_frame_raises_and_the_environment_continues(tmp_path):
     env = RecordVideo(Noise(), str(tmp_path), step_trigger=lambda step: step == 5)
     env.reset()
     env.start_recording("first")
@@ -172,7 +174,7 @@ def test_broken_encoder_raises_and_leaves_no_file(tmp_path, monkeypatch, script,
     env.close()
 
 
-def test_an_exception_amid_a_write_shifts_no_frame(tmp_path):
+def test_exception_during_a_write_shifts_no_frame(tmp_path):
     """A timer interrupts at random moments. The video has whole frames in order."""
 
     def interrupt(*_):
@@ -229,7 +231,7 @@ def test_on_video_gets_the_outcome_of_the_episode(tmp_path):
     assert len(list(tmp_path.iterdir())) == 4
 
 
-def test_an_error_of_the_callback_leaves_the_video_whole(tmp_path):
+def test_error_in_on_video_keeps_the_video(tmp_path):
     def fail(path, episode, info):
         raise ConnectionError("no network")
 
@@ -250,7 +252,7 @@ def test_an_error_of_the_callback_leaves_the_video_whole(tmp_path):
         ("{", "Use these fields"),
     ],
 )
-def test_a_pattern_that_names_no_file_is_refused(tmp_path, pattern, message):
+def test_bad_name_pattern_raises(tmp_path, pattern, message):
     with pytest.raises(GoalreelError, match="name_pattern") as error:
         RecordVideo(Noise(), tmp_path, name_pattern=pattern)
     assert message in str(error.value)

@@ -36,7 +36,7 @@ ENDINGS = {
 
 
 def ending(folder, program, **options):
-    """Run a program that records into `folder`, in a process group of its own."""
+    """Run a program that records into `folder`, in a separate process group."""
     return subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", program, str(folder)],
         env=os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")},
@@ -49,7 +49,7 @@ def ending(folder, program, **options):
 
 
 @pytest.mark.parametrize("how", ENDINGS)
-def test_the_video_is_whole_however_the_program_ends(tmp_path, how):
+def test_video_is_complete_for_any_end_of_the_program(tmp_path, how):
     process = ending(tmp_path, PROGRAM + ENDINGS[how])
     out, err = process.communicate()
     wanted = {"exit": 3, "exception": 1, "Ctrl-C": -signal.SIGINT}
@@ -60,7 +60,7 @@ def test_the_video_is_whole_however_the_program_ends(tmp_path, how):
     assert len(decoded(tmp_path / "rl-video-episode-0.mp4")) == 5
 
 
-def test_a_killed_program_leaves_nothing_under_the_videos_name(tmp_path):
+def test_killed_program_leaves_no_file_of_the_video_name(tmp_path):
     process = ending(tmp_path, PROGRAM + "os.kill(os.getpid(), signal.SIGKILL)")
     process.communicate()
     assert process.returncode == -signal.SIGKILL

@@ -45,7 +45,7 @@ def always(_):
     name_prefix=st.sampled_from(["rl-video", "a b.c"]),
 )
 @settings(max_examples=80, deadline=None, derandomize=True)
-def test_files_frames_and_pixels_are_gymnasiums(
+def test_save_video_matches_files_and_frames_of_gymnasium(
     tmp_path_factory, count, as_iterator, episodes, steps, **options
 ):
     folder = tmp_path_factory.mktemp("both")
@@ -64,7 +64,7 @@ def test_files_frames_and_pixels_are_gymnasiums(
     assert equal(filmed(folder / "ours"), kept(folder / "theirs"))
 
 
-def test_save_video_of_rgba_and_grey_images_shows_their_colors(tmp_path):
+def test_save_video_converts_rgba_and_gray_frames(tmp_path):
     frames = noise(3)
     grey = [np.repeat(frame[..., :1], 3, axis=2) for frame in frames]
     variants = {
@@ -80,14 +80,14 @@ def test_save_video_of_rgba_and_grey_images_shows_their_colors(tmp_path):
     assert films["rgba"] == films["rgb"] and films["plane"] == films["channel"] == films["grey"]
 
 
-def test_the_schedule_is_gymnasiums(monkeypatch):
+def test_schedule_matches_gymnasium(monkeypatch):
     stand_in_for_moviepy(monkeypatch)
     from gymnasium.utils.save_video import capped_cubic_video_schedule as gymnasiums
 
     assert [*map(capped_cubic_video_schedule, range(20000))] == [*map(gymnasiums, range(20000))]
 
 
-def test_lossless_is_lossless_at_any_size_and_rate(tmp_path):
+def test_lossless_video_has_exact_frames_at_any_size(tmp_path):
     for (height, width), fps in itertools.product([(1, 1), (7, 9), (48, 64)], [0.5, 30000 / 1001]):
         frames = noise(5, height, width)
         save_video(frames, tmp_path, fps=fps, qp=0, name_prefix="a")
@@ -101,12 +101,12 @@ def test_lossless_is_lossless_at_any_size_and_rate(tmp_path):
 
 
 @pytest.mark.parametrize("odd", [0, 1])
-def test_colours_are_goalreels_bt709_within_two_levels(tmp_path, odd):
-    """An odd size grows by the last row and column."""
+def test_colors_match_bt709_within_two_levels(tmp_path, odd):
+    """An odd size repeats the last row and column."""
     blocks = np.repeat(np.repeat(noise(3, 40, 60), 2, 1), 2, 2)
-    steep = np.zeros((80, 120, 3), np.uint8)
-    steep[1::2, :, 0], steep[:, 1::2, 2] = 255, 255  # each 2x2 block has four colors
-    frames = [frame[odd:, odd:] for frame in (*blocks, steep)]
+    gradients = np.zeros((80, 120, 3), np.uint8)
+    gradients[1::2, :, 0], gradients[:, 1::2, 2] = 255, 255  # each 2x2 block has four colors
+    frames = [frame[odd:, odd:] for frame in (*blocks, gradients)]
     save_video(frames, tmp_path, fps=30, qp=1)
     with av.open(str(tmp_path / "rl-video-episode-0.mp4")) as container:
         context = container.streams.video[0].codec_context
@@ -117,7 +117,7 @@ def test_colours_are_goalreels_bt709_within_two_levels(tmp_path, odd):
         assert np.abs(shown.astype(int) - expected).max() <= 2
 
 
-def test_no_frames_are_a_warning_and_no_file(tmp_path):
+def test_save_video_without_frames_warns_and_writes_nothing(tmp_path):
     for frames, length in [([], None), (iter([]), None), (noise(3), 0), (iter(noise(3)), 0)]:
         with pytest.warns(UserWarning, match="episode-0.mp4: Skipped, as it has no frames"):
             save_video(frames, tmp_path, fps=30, video_length=length)
@@ -137,13 +137,13 @@ def test_save_video_gives_same_bytes_for_list_and_stream(tmp_path):
         assert all((tmp_path / other / name).read_bytes() == wanted for other in "bc")
 
 
-def test_a_stream_without_an_end_is_read_no_further_than_needed(tmp_path):
+def test_infinite_stream_is_read_only_as_far_as_needed(tmp_path):
     frames = itertools.cycle(noise(3))
     save_video(frames, tmp_path, video_length=7, **LOSSLESS)
     assert len(decoded_rgb(tmp_path / "rl-video-episode-0.mp4")) == 7
 
 
-def test_more_than_eight_snippets_at_once_take_a_list(tmp_path):
+def test_stream_with_nine_overlapping_snippets_raises(tmp_path):
     children, before = [], len(psutil.Process().children())
 
     def frames():
@@ -168,7 +168,7 @@ def test_more_than_eight_snippets_at_once_take_a_list(tmp_path):
     ],
 )
 @pytest.mark.parametrize("as_iterator", [False, True])
-def test_a_bad_frame_is_told_and_finished_snippets_stay(tmp_path, bad, message, as_iterator):
+def test_bad_frame_raises_and_finished_snippets_stay(tmp_path, bad, message, as_iterator):
     frames = [*noise(4), bad]
     frames = iter(frames) if as_iterator else frames
     with pytest.raises(GoalreelError, match=message):
@@ -187,7 +187,7 @@ def test_a_bad_frame_is_told_and_finished_snippets_stay(tmp_path, bad, message, 
         ({"save_logger": "line"}, "save_logger: 'line' is not allowed. Use None or 'bar'"),
     ],
 )
-def test_a_bad_setting_is_told_before_a_frame_is_made(tmp_path, options, message):
+def test_bad_argument_raises_before_the_first_frame(tmp_path, options, message):
     def frames():
         pytest.fail("a frame was made")
         yield
@@ -206,8 +206,8 @@ def test_progress_bar_uses_stderr_only_if_asked(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("make", [list, iter])
-def test_each_finished_snippet_is_told(tmp_path, make):
-    told = []
+def test_on_video_is_called_for_each_snippet(tmp_path, make):
+    calls = []
     save_video(
         make([np.full((16, 16, 3), level, np.uint8) for level in range(12)]),
         tmp_path,
@@ -216,10 +216,10 @@ def test_each_finished_snippet_is_told(tmp_path, make):
         episode_index=3,
         step_starting_index=97,
         fps=10,
-        on_video=lambda *given: told.append(given),
+        on_video=lambda *given: calls.append(given),
     )
-    assert told == [
+    assert calls == [
         (str(tmp_path / f"rl-video-step-{step}.mp4"), 3, {"episode": 3, "step": step, "frames": 4})
         for step in (100, 104)
     ]
-    assert all(len(decoded(path)) == 4 for path, *_ in told)
+    assert all(len(decoded(path)) == 4 for path, *_ in calls)

@@ -33,7 +33,7 @@ def play(recorder, folder, trigger, length, **more):
     ("trigger", "length"),
     [(lambda step: step == 0, 12), (lambda step: step % 20 == 5, 10), (lambda step: step > 40, 99)],
 )
-def test_the_same_frames_in_files_of_the_same_names(tmp_path, monkeypatch, trigger, length):
+def test_recorder_matches_files_of_stable_baselines3(tmp_path, monkeypatch, trigger, length):
     ours = play(VecVideoRecorder, tmp_path / "ours", trigger, length, **LOSSLESS)
     stand_in_for_moviepy(monkeypatch)
     assert ours == play(theirs.VecVideoRecorder, tmp_path / "theirs", trigger, length)
@@ -43,7 +43,7 @@ def test_the_same_frames_in_files_of_the_same_names(tmp_path, monkeypatch, trigg
         assert np.array_equal(made[name], frames)
 
 
-def test_a_finished_video_is_told(tmp_path):
+def test_on_video_is_called_for_each_video(tmp_path):
     told = []
     names = play(
         VecVideoRecorder,
@@ -58,6 +58,6 @@ def test_a_finished_video_is_told(tmp_path):
     ]
 
 
-def test_what_cannot_be_recorded_is_refused(tmp_path):
+def test_bad_qp_raises(tmp_path):
     with pytest.raises(GoalreelError, match="qp: 99"):
         VecVideoRecorder(make_vec_env("CartPole-v1", 1), str(tmp_path), lambda step: True, qp=99)

@@ -37,14 +37,14 @@ class Counter(gymnasium.Env):
         return 0, {}
 
     def step(self, action):
-        """End after 3 to 7 steps, every other episode by truncation."""
+        """End after 3 to 7 steps, and truncate every other episode."""
         self.number += 1
         over = self.number == length(self.index, self.episode)
         return self.number, 0.5, over and self.episode % 2 == 0, over and self.episode % 2 == 1, {}
 
     def render(self):
         """Return a frame that encodes three numbers."""
-        return picture(self.index, self.episode, self.number)
+        return image(self.index, self.episode, self.number)
 
 
 def length(index, episode):
@@ -52,14 +52,14 @@ def length(index, episode):
     return 3 + (2 * index + 3 * episode) % 5
 
 
-def picture(*numbers):
+def image(*numbers):
     """Return the frame that encodes three numbers."""
     return np.tile(np.array(numbers, np.uint8) * 9, (16, 24, 1))
 
 
 def whole(index, episode):
     """Return all frames of an episode."""
-    return [picture(index, episode, step) for step in range(length(index, episode) + 1)]
+    return [image(index, episode, step) for step in range(length(index, episode) + 1)]
 
 
 def make(kind, mode, count=3):
@@ -73,11 +73,11 @@ def make(kind, mode, count=3):
 
 
 def wrapped(index):
-    """Return a counter that draws its last frames."""
+    """Return a counter that renders its last frames."""
     return FinalFrame(Counter(index))
 
 
-def begun(count, mode, steps):
+def started_episodes(count, mode, steps):
     """Return the (sub-environment, episode) of each episode, in the order of their starts."""
     envs, order = make(SyncVectorEnv, mode, count), []
     envs.reset()
@@ -99,8 +99,8 @@ def play(envs, steps, seed=None):
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @pytest.mark.parametrize("kind", [SyncVectorEnv, AsyncVectorEnv])
-def test_each_episode_is_a_video_up_to_its_own_last_frame(tmp_path, kind, mode):
-    order, told = begun(3, mode, 30), []
+def test_each_episode_is_a_video_up_to_its_last_frame(tmp_path, kind, mode):
+    order, told = started_episodes(3, mode, 30), []
     envs = RecordVideo(
         make(kind, mode),
         tmp_path,
@@ -117,7 +117,7 @@ def test_each_episode_is_a_video_up_to_its_own_last_frame(tmp_path, kind, mode):
         assert np.array_equal(frames, wanted[: len(frames)])
         (info,) = (info for name, told_number, info in told if told_number == number)
         over = len(frames) == len(wanted)
-        assert over or number >= len(order) - 3  # those that `close` ended
+        assert over or number >= len(order) - 3  # ended by `close`
         assert info == json.loads(path.with_suffix(".json").read_text())
         expected = {"episode": number, "env": index, "frames": len(frames)}
         expected |= {"length": len(frames) - 1, "return": 0.5 * (len(frames) - 1)}
@@ -130,11 +130,11 @@ def test_each_episode_is_a_video_up_to_its_own_last_frame(tmp_path, kind, mode):
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
-def test_chosen_environments_and_episodes(tmp_path, mode):
-    order = begun(4, mode, 25)
+def test_record_and_trigger_select_videos(tmp_path, mode):
+    order = started_episodes(4, mode, 25)
     envs = make(SyncVectorEnv, mode, 4)
     rendered = envs.envs[0].render
-    envs.envs[0].render = None  # what is not recorded is not rendered
+    envs.envs[0].render = None  # fails if an unrecorded environment is rendered
     if mode == AutoresetMode.SAME_STEP:
         envs.envs[0].render = rendered  # except last frames
     chosen = {"record": [3, 1], "episode_trigger": lambda episode: episode % 2 == 1}
@@ -147,7 +147,7 @@ def test_chosen_environments_and_episodes(tmp_path, mode):
     assert {path.name for path in tmp_path.iterdir()} == wanted and wanted
 
 
-def test_steps_start_recordings_of_so_many_frames(tmp_path):
+def test_step_trigger_starts_videos_of_video_length(tmp_path):
     envs = make(SyncVectorEnv, AutoresetMode.NEXT_STEP)
     envs = RecordVideo(
         envs,
@@ -167,7 +167,7 @@ def test_steps_start_recordings_of_so_many_frames(tmp_path):
         assert np.array_equal(frames, shown[5 : 5 + 7])
 
 
-def test_a_grid_follows_its_first_environment(tmp_path):
+def test_grid_follows_its_first_environment(tmp_path):
     for mode in MODES:
         envs, folder = make(SyncVectorEnv, mode, 4), tmp_path / mode.value
         settings = {"grid": True, "record": [1, 0, 3, 2], "video_aspect_ratio": (3, 2)}
@@ -186,7 +186,7 @@ def test_a_grid_follows_its_first_environment(tmp_path):
     assert len(frames) == length(1, 1) + 1
 
 
-def test_without_autoreset_reset_masks_begin_episodes(tmp_path):
+def test_reset_mask_starts_episodes_without_autoreset(tmp_path):
     envs = make(SyncVectorEnv, AutoresetMode.DISABLED)
     envs = RecordVideo(envs, tmp_path, episode_trigger=lambda episode: True, **LOSSLESS)
     envs.reset(seed=1)
@@ -223,7 +223,7 @@ def test_batch_rendering_environments_get_separate_videos(tmp_path):
     assert np.array_equal(frames, wanted[: len(frames)]) and 8 < len(frames) < 61
 
 
-def test_what_cannot_be_recorded_is_refused(tmp_path):
+def test_bad_arguments_and_environments_raise(tmp_path):
     plain = make(SyncVectorEnv, AutoresetMode.NEXT_STEP)
     with pytest.raises(GoalreelError, match=r"record: \[3\] is not allowed. .* 0 to 2"):
         RecordVideo(plain, tmp_path, record=[3])

@@ -14,7 +14,7 @@ from goalreel.rendering.overlay import add_bands
 SIZES = [(31, 45), (16, 16), (1, 1), (17, 33), (64, 80), (50, 500)]
 
 
-def pictures(size, count, seed=0):
+def noisy_frames(size, count, seed=0):
     """Return frames of which a few pixels, none or all change from one to the next."""
     rng = np.random.default_rng(seed)
     frame, made = rng.integers(0, 256, (*size, 3), np.uint8), []
@@ -29,9 +29,9 @@ def pictures(size, count, seed=0):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_every_picture_comes_back_in_any_order(tmp_path, monkeypatch, size):
+def test_frame_cache_returns_every_frame_in_any_order(tmp_path, monkeypatch, size):
     monkeypatch.setattr(blocks, "_MAX_IMAGES", 7)
-    episodes = [pictures(size, count, seed) for seed, count in enumerate((40, 1, 7, 8))]
+    episodes = [noisy_frames(size, count, seed) for seed, count in enumerate((40, 1, 7, 8))]
     cache = drawn(tmp_path / "c.npz", *episodes)
     wanted = [frame for episode in episodes for frame in episode]
     assert len(cache) == 56 and [len(cache.episode(e)) for e in range(4)] == [40, 1, 7, 8]
@@ -58,7 +58,7 @@ def test_every_picture_comes_back_in_any_order(tmp_path, monkeypatch, size):
 )
 def test_kept_planes_equal_those_of_the_scaled_frame(tmp_path, monkeypatch, size, scale, bands):
     monkeypatch.setattr(blocks, "_MAX_IMAGES", 7)
-    frames = pictures(size, 40)
+    frames = noisy_frames(size, 40)
     cache, _ = add_bands(drawn(tmp_path / "c.npz", frames), scale, *bands)
     view, wanted = Yuv420p(cache), [planar(frame) for frame in cache]
     top, (height, width) = cache.layers[0].top, (length * scale for length in size)
@@ -129,10 +129,10 @@ def test_memory_depends_on_blocks_and_not_on_frames(tmp_path):
     assert many - few < 1_000_000, (few, many)
 
 
-def test_frames_of_numbers_make_the_groups_of_the_pictures(monkeypatch):
+def test_block_frames_make_the_same_groups_as_their_pixels(monkeypatch):
     """The numbers of blocks change from one frame to the next."""
     monkeypatch.setattr(blocks, "_MAX_IMAGES", 7)
-    shown = pictures((50, 70), 40)
+    shown = noisy_frames((50, 70), 40)
     frames, reader = [], None
     for number, picture in enumerate(shown):
         if number % 5 == 0:

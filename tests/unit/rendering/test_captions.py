@@ -49,14 +49,14 @@ def test_long_line_is_scaled_to_fit_its_room():
         ("W" * 301, ["is too long", "300 characters"]),
     ],
 )
-def test_a_wrong_template_is_told(template, parts):
+def test_wrong_template_raises(template, parts):
     with pytest.raises(GoalreelError) as error:
         check_template(template)
     for part in parts:
         assert part in str(error.value)
 
 
-def test_a_template_is_filled_with_the_episodes_columns():
+def test_caption_fills_in_the_columns_of_the_episode():
     row = {"reach": 3, "return": -110.0, "initial_position": -0.51234}
     row |= {"reached": True, "terminated": False, "truncated": True}
     template = "Reach {reach} {{{return:.0f}}} from {initial_position:+.3f}"

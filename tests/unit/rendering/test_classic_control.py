@@ -53,7 +53,7 @@ def test_frames_equal_gymnasium_from_reset_to_end(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", IDS[1:])
-def test_any_state_is_drawn_as_gymnasium_draws_it(name):
+def test_any_state_renders_as_in_gymnasium(name):
     """The states are beyond normal play: at the borders, turned over, at full speed."""
     env, rng = gymnasium.make(name, render_mode="rgb_array"), np.random.default_rng(5)
     env.reset(seed=1)
@@ -73,7 +73,7 @@ def test_any_state_is_drawn_as_gymnasium_draws_it(name):
     env.close()
 
 
-def test_a_picture_that_gymnasium_draws_otherwise_is_no_film(tmp_path, monkeypatch):
+def test_frame_that_differs_from_gymnasium_raises(tmp_path, monkeypatch):
     plan, paint, size = classic_control_scene._SCENES["CartPole-v1"]
 
     def paler(kept, drawn):

@@ -75,7 +75,7 @@ class Moody(Walk):
 
 
 class Stubborn(Walk):
-    """Cannot be reset twice."""
+    """Fails at its second reset."""
 
     def reset(self, *, seed=None, options=None):
         if self.played:
@@ -115,7 +115,7 @@ def check(made, cache, name="Walk", share=1.0):
     assert next(frames, None) is None
 
 
-def test_nothing_but_the_first_episode_is_stepped_twice(tmp_path):
+def test_recorder_replays_only_the_first_episode(tmp_path):
     environment, made, cache, calls = filmed(tmp_path, "Walk")
     check(made, cache)
     assert calls["step"] == (9 + 1) * 8 and calls["render"] == (9 + 1) * 9
@@ -124,13 +124,13 @@ def test_nothing_but_the_first_episode_is_stepped_twice(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["Leaking", "Remembering", "Stubborn"])
-def test_an_environment_that_keeps_something_gets_new_instances(tmp_path, name):
+def test_environment_with_leaking_state_gets_new_instances(tmp_path, name):
     environment, made, cache, calls = filmed(tmp_path, name)
     assert environment.reusable is False and calls["made"] >= 9
     check(made, cache, name)
 
 
-def test_a_long_episode_is_compared_in_its_first_steps(tmp_path, monkeypatch):
+def test_recorder_compares_first_steps_of_a_long_episode(tmp_path, monkeypatch):
     monkeypatch.setattr(frame_recorder, "_SLOW_SHARE", 1e9)
     monkeypatch.setattr(frame_recorder, "_CHECKED_STEPS", 3)
     environment, made, cache, calls = filmed(tmp_path, "Walk")
@@ -146,7 +146,7 @@ def test_a_long_episode_is_compared_in_its_first_steps(tmp_path, monkeypatch):
         assert list(tmp_path.iterdir()) == []
 
 
-def test_camera_logs_how_many_frames_are_drawn(tmp_path, monkeypatch, capsys):
+def test_recorder_logs_the_number_of_frames(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(cli.time, "monotonic", lambda: 2 * CALLS["render"])
     filmed(tmp_path, "Walk")
     lines = capsys.readouterr().err.splitlines()
@@ -155,7 +155,7 @@ def test_camera_logs_how_many_frames_are_drawn(tmp_path, monkeypatch, capsys):
     )
 
 
-def test_unchecked_environment_is_played_and_drawn_once(tmp_path, monkeypatch):
+def test_unchecked_environment_is_played_and_rendered_once(tmp_path, monkeypatch):
     """This also holds if rendering failed attempts costs more than replaying the others."""
     monkeypatch.setattr(frame_recorder.time, "perf_counter", lambda: 100 * CALLS["render"])
     _, made, cache, calls = filmed(tmp_path, "Moody", share=0.3, check=False)
@@ -166,7 +166,7 @@ def test_unchecked_environment_is_played_and_drawn_once(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("slow", ["drawing", "stepping"])
 def test_failed_attempts_render_only_if_cheaper_than_replay(tmp_path, monkeypatch, slow):
-    """Time is counted in calls, so that the test does not depend on the machine."""
+    """Time is measured in calls, which makes the test independent of the machine."""
     cost = {"drawing": (100, 1), "stepping": (1, 100)}[slow]
     clock = lambda: cost[0] * CALLS["render"] + cost[1] * CALLS["step"]  # noqa: E731
     monkeypatch.setattr(frame_recorder.time, "perf_counter", clock)

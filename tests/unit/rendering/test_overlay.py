@@ -23,11 +23,11 @@ from goalreel.rendering.text import Canvas
 
 CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
 CARDS = 15
-TOP, BOTTOM = 35, 369  # the rows between belong to the car and its hill
+TOP, BOTTOM = 35, 369  # the rows between show the car and the hill
 
 
-def laid_over(cache, trajectories, caption=CAPTION, hud=True, cards=CARDS, env=DISCRETE):
-    """Return frames with an overlay, as encode makes it."""
+def with_overlay(cache, trajectories, caption=CAPTION, hud=True, cards=CARDS, env=DISCRETE):
+    """Return frames with an overlay, like the stage encode."""
     return add_overlay(
         cache, trajectories, env, captions(caption, trajectories, env, "reach"), hud, cards
     )
@@ -41,10 +41,10 @@ def trajectories():
 @pytest.fixture(scope="module")
 def shown(trajectories, cache) -> FrameCache:
     """Return three reaches with every kind of overlay."""
-    return laid_over(cache, trajectories)
+    return with_overlay(cache, trajectories)
 
 
-def test_between_caption_and_hud_every_frame_is_gymnasiums(trajectories, shown):
+def test_frames_between_caption_and_hud_equal_gymnasium(trajectories, shown):
     for episode in range(3):
         seed, actions = int(trajectories.episodes.seed[episode]), trajectories.episode(episode)[1]
         expected = [*[shown.background] * CARDS, *played(DISCRETE, seed, actions)]
@@ -65,13 +65,13 @@ def test_caption_stays_for_its_whole_episode(shown):
 
 def test_no_frame_depends_on_the_shard(atlases, shown):
     alone = simulated(reaches=range(2, 3))
-    again = laid_over(rendered(alone, atlases), alone)
+    again = with_overlay(rendered(alone, atlases), alone)
     frames = shown.episode(2)
     assert len(again) == len(frames)
     assert all(np.array_equal(again[i], shown[frame]) for i, frame in enumerate(frames))
 
 
-def test_the_hud_tells_step_and_velocity(trajectories, shown):
+def test_hud_shows_step_and_velocity(trajectories, shown):
     states = trajectories.episode(0)[0]
     frames = shown[CARDS : CARDS + len(states)][:, BOTTOM:]
     counters = [frame[:, :90].tobytes() for frame in frames]
@@ -85,19 +85,19 @@ def test_the_hud_tells_step_and_velocity(trajectories, shown):
     assert np.array_equal(shown[0][BOTTOM:], frames[0]), "the card shows the reset's HUD"
 
 
-def test_cards_show_a_resets_hud_however_an_episode_starts(atlases):
+def test_card_shows_hud_of_reset_for_any_start(atlases):
     """Recorded episodes may start in motion, but cards and coded atlas do not depend on it."""
     still = simulated(reaches=range(1))
     moving = replace(still, states=still.states + [0, 0.04])
-    cards = [laid_over(rendered(t, atlases), t)[0][BOTTOM:] for t in (still, moving)]
+    cards = [with_overlay(rendered(t, atlases), t)[0][BOTTOM:] for t in (still, moving)]
     assert np.array_equal(*cards)
 
 
-def test_the_return_is_the_sum_of_the_rewards(atlases):
+def test_hud_shows_the_sum_of_the_rewards(atlases):
     """Two episodes show the same patch if their returns so far are equal."""
     trajectories = simulated("MountainCarContinuous-v0", reaches=range(2))
     cache = rendered(trajectories, atlases, "MountainCarContinuous-v0")
-    shown = laid_over(cache, trajectories, "", cards=0, env="MountainCarContinuous-v0")
+    shown = with_overlay(cache, trajectories, "", cards=0, env="MountainCarContinuous-v0")
     rewards = trajectories.episode(0)[2]
     tenths = [round(10 * sum(rewards[:step].tolist())) for step in range(len(rewards) + 1)]
     patches = [shown[frame][BOTTOM:, 96:230].tobytes() for frame in shown.episode(0)]
@@ -105,7 +105,7 @@ def test_the_return_is_the_sum_of_the_rewards(atlases):
     assert [tenths.index(t) for t in tenths] == [patches.index(patch) for patch in patches]
 
 
-def drawn_like(trajectories, path, size) -> tuple[FrameCache, np.ndarray]:
+def noise_cache(trajectories, path, size) -> tuple[FrameCache, np.ndarray]:
     """Return noise as frames of an environment, and as an array."""
     rng = np.random.default_rng(0)
     frames = rng.integers(0, 256, (trajectories.offsets[-1], *size, 3), np.uint8)
@@ -115,7 +115,7 @@ def drawn_like(trajectories, path, size) -> tuple[FrameCache, np.ndarray]:
 
 
 def test_other_environments_get_bands_and_hold_first_frame(trajectories, tmp_path):
-    cache, frames = drawn_like(trajectories, tmp_path / "c.npz", (30, 40))
+    cache, frames = noise_cache(trajectories, tmp_path / "c.npz", (30, 40))
     texts = captions("{seed}: {steps} steps", trajectories, "Other-v0", "reach")
     shown = add_overlay(cache, trajectories, "Other-v0", texts, True, 2, 16)
     assert shown[0].shape == (480 + 2 * 32, 640, 3)
@@ -134,7 +134,7 @@ def test_other_environments_get_bands_and_hold_first_frame(trajectories, tmp_pat
 
 
 @pytest.mark.parametrize("size", [(2, 2), (3, 5), (8, 600), (400, 4), (64, 64), (1080, 1920)])
-def test_a_band_holds_its_text_whatever_its_width(trajectories, tmp_path, size):
+def test_band_holds_its_text_at_any_width(trajectories, tmp_path, size):
     short = simulated(reaches=range(1))
     picture = np.full((*size, 3), 90, np.uint8)
     cache = drawn(tmp_path / "c.npz", [picture] * int(short.offsets[-1]))
@@ -177,11 +177,11 @@ def test_hud_parts_stay_apart_and_inside_the_frame(trajectories, size):
         assert (layer.patches.boxes[:, 0] + layer.patches.boxes[:, 2]).max() <= height
 
 
-def test_frames_of_other_trajectories_are_refused(cache):
+def test_overlay_rejects_frames_of_other_trajectories(cache):
     with pytest.raises(GoalreelError, match="do not show these trajectories"):
-        laid_over(cache, simulated(seed=8))
+        with_overlay(cache, simulated(seed=8))
 
 
 @pytest.mark.parametrize(("seconds", "fps", "frames"), [(0, 30, 0), (0.5, 30, 15), (0.5, 1, 1)])
-def test_a_card_lasts_its_seconds_and_at_least_a_frame(seconds, fps, frames):
+def test_card_lasts_its_seconds_and_at_least_a_frame(seconds, fps, frames):
     assert card_frames(seconds, fps) == frames

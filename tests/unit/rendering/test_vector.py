@@ -30,7 +30,7 @@ def vector(env=DISCRETE, size=(600, 400), theme="light"):
     return make_style(env, options(size, theme))
 
 
-def pictures(style, positions):
+def render_positions(style, positions):
     """Return the empty track, and yield the frame of each position."""
     track, boxes = style.draw(style.keys(positions))
     for top, left, pixels in boxes:
@@ -39,12 +39,12 @@ def pictures(style, positions):
         yield track, frame
 
 
-def drawn_by_gymnasium(env, positions):
+def render_in_gymnasium(env, positions):
     """Yield a frame without a car, and then Gymnasium's frame of each position."""
     return drawn(env, (np.array([position, 0.0]) for position in [5.0, *positions]))
 
 
-def centre(weights, box=()):
+def center(weights, box=()):
     """Return the center (x, y) of weights in a box of a frame, (h, w)."""
     places = weights * COLUMNS[box], weights * ROWS[box]
     return np.array([place.sum() for place in places]) / weights.sum()
@@ -55,7 +55,7 @@ def shares(frame, full, none):
     return np.clip((frame[..., 0].astype(float) - none) / (full - none), 0, 1)
 
 
-def drawn_positions(low, high, count):
+def middle_positions(low, high, count):
     """Return the drawn positions, which are in the middles of their keys' quarters."""
     positions = np.random.default_rng(3).uniform(low, high, count)
     return MIN_POSITION + (vector().keys(positions)[:, 0] + 0.5) / 4 / SCALE
@@ -83,17 +83,17 @@ def car_axes(position):
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 def test_car_and_wheels_match_gymnasium_within_half_a_pixel(env):
-    positions = drawn_positions(
+    positions = middle_positions(
         -1.13, 0.35, 200
     )  # the whole car is in the frame, away from the flag
-    theirs = drawn_by_gymnasium(env, positions)
+    theirs = render_in_gymnasium(env, positions)
     bare = next(theirs)
     hill = (bare != 255).any(axis=2)
     for axis in (0, 1):
         hill |= np.roll(hill, 1, axis) | np.roll(hill, -1, axis)
     wheels, cars = [], []
     for position, their, (track, mine) in zip(
-        positions, theirs, pictures(vector(env), positions), strict=True
+        positions, theirs, render_positions(vector(env), positions), strict=True
     ):
         box, along, up = car_axes(position)
         their, mine, track = their[box], mine[box], track[box]
@@ -101,7 +101,7 @@ def test_car_and_wheels_match_gymnasium_within_half_a_pixel(env):
         for axle in (-10, 10):
             distance = np.hypot(along - axle, up)
             hub = shares(mine, LIGHT.hub[0], LIGHT.tyre[0]) * (distance < 5.5)
-            wheels.append(centre(hub, box) - centre(grey * (distance < 10), box))
+            wheels.append(center(hub, box) - center(grey * (distance < 10), box))
         # The border of the car gives its place. Pixels inside count as full.
         inside = (np.abs(along) < 18) & (np.abs(up - 10) < 8)
         inside |= np.minimum(np.hypot(along - 10, up), np.hypot(along + 10, up)) < 6
@@ -109,7 +109,7 @@ def test_car_and_wheels_match_gymnasium_within_half_a_pixel(env):
         tyre = (np.abs(mine - np.array(LIGHT.tyre)) < 9).all(axis=2)
         mine = np.where(inside | tyre, 1, shares(mine, 0, track[..., 0].astype(float)))
         their = np.where(inside | grey, 1, shares(their, 0, 255))
-        cars.append(centre(mine * around, box) - centre(their * around, box))
+        cars.append(center(mine * around, box) - center(their * around, box))
     assert np.abs(wheels).max() <= HALF + NOISE and np.abs(cars).max() <= HALF + NOISE
     # The errors are not all in the same direction.
     assert np.abs(np.mean(wheels, axis=0)).max() < 0.1 > np.abs(np.mean(cars, axis=0)).max()
@@ -117,8 +117,8 @@ def test_car_and_wheels_match_gymnasium_within_half_a_pixel(env):
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 def test_hill_and_flag_match_gymnasium_within_half_a_pixel(env):
-    their = next(drawn_by_gymnasium(env, []))
-    ((mine, _),) = pictures(vector(env), np.zeros(1))
+    their = next(render_in_gymnasium(env, []))
+    ((mine, _),) = render_positions(vector(env), np.zeros(1))
     lines = [shares(mine, LIGHT.line[0], 190), shares(their, 0, 255)]
     flag = int((gymnasium.make(env).unwrapped.goal_position - MIN_POSITION) * SCALE)
     columns = slice(2, flag - 3)
@@ -127,10 +127,10 @@ def test_hill_and_flag_match_gymnasium_within_half_a_pixel(env):
     ]
     assert np.abs(heights[0] - heights[1]).max() <= HALF
     pole = (np.abs(COLUMNS - flag - 0.5) < 4) & (ROWS > 40) & (ROWS < 60)
-    poles = [centre(line * pole) for line in lines]
+    poles = [center(line * pole) for line in lines]
     assert np.abs(poles[0] - poles[1]).max() <= HALF
     cloth = (ROWS < 40) & (flag + 3 < COLUMNS)  # neither has blue, and the pole is excluded
-    cloths = [centre((250.0 - np.minimum(f[..., 2], 250)) * cloth) for f in (mine, their)]
+    cloths = [center((250.0 - np.minimum(f[..., 2], 250)) * cloth) for f in (mine, their)]
     assert np.abs(cloths[0] - cloths[1]).max() <= HALF
 
 
@@ -159,7 +159,7 @@ def test_frames_keep_text_rows_free_except_for_the_flag(size, theme):
 
 def test_scene_is_centered_and_reaches_the_borders():
     wide, scene = vector(size=(1200, 400)), vector()
-    ((whole, _),), ((middle, _),) = (pictures(s, np.array([-0.3])) for s in (wide, scene))
+    ((whole, _),), ((middle, _),) = (render_positions(s, np.array([-0.3])) for s in (wide, scene))
     # Antialiasing at the borders of the scene depends on neighbors.
     assert np.array_equal(whole[:, 302:898], middle[:, 2:598])
     line = shares(whole, LIGHT.line[0], 190) > 0.9
@@ -167,7 +167,7 @@ def test_scene_is_centered_and_reaches_the_borders():
 
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
-def test_a_frame_is_the_picture_drawn_for_its_position_alone(env, tmp_path):
+def test_frame_depends_only_on_its_position(env, tmp_path):
     style = vector(env, (300, 200), "dark")
     spec = parse_spec(canonical({"config": {"env": env, "render": options((300, 200), "dark")}}))
     write_atlas(tmp_path / "atlas.npz", draw_atlas(style, spec))
@@ -178,5 +178,5 @@ def test_a_frame_is_the_picture_drawn_for_its_position_alone(env, tmp_path):
     write_cache(tmp_path / "frames.npz", cache)
     cache = open_cache(tmp_path / "frames.npz")
     chosen = np.arange(0, len(shard.states), 7)
-    drawn = pictures(style, shard.states[chosen, 0])
+    drawn = render_positions(style, shard.states[chosen, 0])
     assert all(np.array_equal(cache[i], f) for i, (_, f) in zip(chosen, drawn, strict=True))

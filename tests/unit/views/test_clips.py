@@ -105,7 +105,7 @@ def checksum(frame: np.ndarray) -> str:
         ),
     ],
 )
-def test_clips_are_those_of_gymnasiums_save_video(
+def test_clips_equal_those_of_gymnasium_save_video(
     attempts, played, gymnasiums, tmp_path, options, triggers
 ):
     save_video, written = gymnasiums
@@ -143,7 +143,7 @@ def test_clips_hold_gymnasium_frames_of_any_episode(tmp_path):
         assert [*map(checksum, decoded(tmp_path / f"rl-video-episode-{i}.mp4"))] == wanted
 
 
-def test_the_table_tells_of_every_clip_where_it_comes_from(attempts, tmp_path):
+def test_clips_table_names_the_source_of_each_clip(attempts, tmp_path):
     options = OPTIONS | {"step_trigger": [201], "video_length": 5}
     chosen = choose_clips(options, attempts.rows)
     write_clips(tmp_path, chosen, attempts, SPEC, 1)
@@ -176,11 +176,11 @@ ROWS = SimpleNamespace(steps=STEPS, return_=RETURNS, reached=STEPS < 200)
         ({"worst": 2, "by": "return"}, [3, 5]),
     ],
 )
-def test_an_episode_trigger_selects(trigger, episodes):
+def test_episode_trigger_selects_episodes(trigger, episodes):
     assert select_episodes(trigger, ROWS).tolist() == episodes
 
 
-def test_step_triggers_beyond_the_run_select_nothing():
+def test_step_trigger_beyond_the_run_selects_nothing():
     assert select_steps([3, 10**9], 100).tolist() == [3]
     assert select_steps({"every": 40}, 100).tolist() == [0, 40, 80]
 

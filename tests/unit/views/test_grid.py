@@ -83,7 +83,7 @@ def spec_of(encoder=QP, env=DISCRETE, unit="reach", **grid):
         ("FrozenLake-v1", None, None, (512, 512), 2),  # small ones are enlarged by whole factors
     ],
 )
-def test_a_cell_is_what_env_render_draws_and_stays_at_the_end(
+def test_cell_shows_env_render_and_holds_its_last_frame(
     tmp_path, atlases, env, rows, columns, cell, times
 ):
     """Frames have full size, or are scaled by Pillow. Each episode has a shard of its own."""
@@ -136,7 +136,7 @@ def test_grid_films_pages_in_order_with_a_keyframe_each(files, filmed, tmp_path)
 
 
 def random_cache(seed: int, width: int, height: int) -> FrameCache:
-    """Return frames of noise in boxes over a background of noise."""
+    """Return boxes of noise over a background of noise."""
     rng = np.random.default_rng(seed)
     background = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
     boxes = [(0, 0, background[:2, :2])]  # changes nothing
@@ -150,7 +150,7 @@ def random_cache(seed: int, width: int, height: int) -> FrameCache:
     return FrameCache(background, (layer,), np.array([0, len(index)]))
 
 
-def as_drawn(cache: FrameCache) -> FrameCache:
+def as_block_layer(cache: FrameCache) -> FrameCache:
     """Return a cache's frames as rendered frames."""
     groups = list(groups_of(iter(cache)))
     starts = np.cumsum([0, *(group.count for group in groups)])
@@ -174,9 +174,9 @@ def scaled(frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     room=st.sampled_from([1 << 15, 1 << 20]),
     drawn=st.booleans(),
 )
-def test_scaled_pictures_equal_the_scaled_whole_frame(seed, width, height, share, room, drawn):
+def test_scaled_frames_equal_the_scaled_whole_frame(seed, width, height, share, room, drawn):
     cache = random_cache(seed, width, height)
-    cache = as_drawn(cache) if drawn else cache
+    cache = as_block_layer(cache) if drawn else cache
     size = max(int(width * share) & ~1, 2), max(int(height * share) & ~1, 2)
     with patch.object(scaled_frames, "_KEPT_BYTES", room):
         shown = ScaledFrames(cache, size, {}).frames(range(len(cache)))
@@ -192,7 +192,7 @@ def test_scaled_pictures_equal_the_scaled_whole_frame(seed, width, height, share
     height=st.integers(1, 3000),
     captions=st.booleans(),
 )
-def test_cells_are_even_and_as_large_as_fit(rows, columns, width, height, captions):
+def test_cells_are_even_and_as_large_as_possible(rows, columns, width, height, captions):
     def room(shape):
         across, down = 1922 // columns - 2, 1082 // rows - 2 - shape.band
         return min(across / width, down / height)
@@ -224,13 +224,13 @@ def test_cells_are_even_and_as_large_as_fit(rows, columns, width, height, captio
         ((600, 400), 5, (None, None), (2, 3, 600, 400)),
         ((600, 400), 13, (None, None), (3, 3, 498, 332)),  # 9 and 4, not 12 and 1
         ((600, 400), 100, (5, None), (5, 6, 290, 194)),
-        ((600, 400), 2, (3, 4), (3, 4, 478, 318)),  # as asked
-        ((160, 210), 4, (None, None), (1, 4, 320, 420)),  # Atari's, twice
+        ((600, 400), 2, (3, 4), (3, 4, 478, 318)),  # as requested
+        ((160, 210), 4, (None, None), (1, 4, 320, 420)),  # Atari frames, doubled
         ((160, 210), 50, (None, None), (2, 5, 320, 420)),
         ((256, 256), 4, (None, None), (2, 2, 512, 512)),
     ],
 )
-def test_a_grid_is_as_large_as_its_episodes_need(frame, episodes, given_, expected):
+def test_layout_fits_the_number_of_episodes(frame, episodes, given_, expected):
     shape = choose_layout(episodes, *given_, frame, captions=True)
     assert (shape.rows, shape.columns, *shape.cell) == expected
 
@@ -243,7 +243,7 @@ def test_no_row_is_empty_before_the_last_page(episodes, width, height):
     assert episodes > 12 or cells - episodes < min(shape.rows, shape.columns)
 
 
-def test_frames_of_other_trajectories_are_refused(files, tmp_path, atlases):
+def test_grid_rejects_frames_of_other_trajectories(files, tmp_path, atlases):
     _, other = run_of(tmp_path, atlases, [range(3), range(8, 10)])
     with pytest.raises(GoalreelError, match=r"00001\.npz: does not show the trajectories"):
         film_grid(read_filmed(files[0], other, DISCRETE, "reach"), tmp_path / "g.mp4", spec_of())

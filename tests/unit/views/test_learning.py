@@ -39,7 +39,7 @@ def wait(observations, environment):
     return np.ones(len(observations), np.int8)
 
 
-RULES = {1: wait, 60: pump}  # it fails at its first checkpoint and reaches at its second
+RULES = {1: wait, 60: pump}  # the first checkpoint fails, the second reaches the goal
 LEARNER = CheckpointPolicies(tuple(RULES), lambda step: RulePolicy(RULES[step], 0.0), TRAINED)
 
 
@@ -91,7 +91,7 @@ def test_learning_film_shows_gymnasium_frames_below_labels(film, atlases):
     assert {row["reached"] for row in rows_of(film)} == {True, False}
 
 
-def test_labels_and_chapters_say_what_the_table_says(film):
+def test_labels_and_chapters_match_the_table(film):
     (label,) = [layer for layer in film.cache.layers if layer.name == "caption"]
     canvas, rows = Canvas(film.cache.background), track_rows(film.cache.background)
     starts = film.cache.offsets[:-1].tolist()
@@ -104,7 +104,7 @@ def test_labels_and_chapters_say_what_the_table_says(film):
         assert np.array_equal(shown.pixels, rows.caption(canvas, text).pixels)
 
 
-def test_every_checkpoint_starts_from_the_same_seeds_as_the_film(film):
+def test_checkpoints_start_from_the_seeds_of_the_film(film):
     table = film.table
     assert table.checkpoint_step.tolist() == [1, 1, 60, 60]
     assert table.attempt.tolist() == [1, 2, 1, 2]
@@ -117,7 +117,7 @@ def test_every_checkpoint_starts_from_the_same_seeds_as_the_film(film):
     assert ends[-1] == len(film.cache)
 
 
-def test_the_file_holds_these_frames_with_keyframes_and_chapters(film, tmp_path):
+def test_file_holds_frames_keyframes_and_chapters(film, tmp_path):
     path = tmp_path / f"{HARSH}.mp4"
     write_film(path, film, HARSH, spec_of({}))
     assert [*tmp_path.iterdir()] == [path], "no temporary file is left"
@@ -139,7 +139,7 @@ def test_the_file_holds_these_frames_with_keyframes_and_chapters(film, tmp_path)
     assert [chapter["start"] * chapter["time_base"] * 30 for chapter in chapters] == starts
 
 
-def test_policies_of_another_environment_are_refused(atlases):
+def test_learning_film_rejects_another_environment(atlases):
     elsewhere = spec_of({"env": CONTINUOUS})
     with pytest.raises(GoalreelError, match=f"trained in {DISCRETE}, not in {CONTINUOUS}"):
         learning_film(LEARNER, atlases[CONTINUOUS], elsewhere).__enter__()
@@ -198,7 +198,7 @@ def test_learning_film_of_gymnasium_env_has_frames_and_caption(env, scale, tmp_p
     assert film.table.checkpoint_step.tolist() == [0, 0, 2000, 2000]
 
 
-def test_the_stage_writes_the_same_bytes_each_time(tmp_path, atlases):
+def test_stage_writes_the_same_bytes_each_time(tmp_path, atlases):
     weights = ({"0.weight": np.eye(3, 2) * step, "0.bias": np.zeros(3)} for step in (0, 1))
     checkpoints = Checkpoints((500, 1000), (-200.0, -150.0), tuple(weights), TRAINED)
     write_checkpoints(tmp_path / "policy.npz", checkpoints)

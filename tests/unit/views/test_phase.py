@@ -80,7 +80,7 @@ def test_phase_inks_states_from_their_step_and_marks_goal(env, tmp_path):
     assert abs(int(marked.argmax()) + 73 - x) <= 1 and marked.max() > 0.5, "the goal's line"
 
 
-def test_lines_only_grow_and_heads_stand_at_the_states(tmp_path):
+def test_phase_lines_grow_and_dots_mark_the_states(tmp_path):
     shard = simulated(reaches=range(20), policy=NOISY)
     trails = read_trails(written(tmp_path, shard), DISCRETE)
     frames = inked(trails)
@@ -106,7 +106,7 @@ def test_phase_draws_and_labels_a_sample_of_trajectories(tmp_path, monkeypatch):
     assert low < high and texts <= words(few)
 
 
-def test_colors_tell_the_steps_by_lightness_alone():
+def test_colors_differ_in_lightness():
     lightness = colors(np.arange(90, 201)) @ np.array([0.2126, 0.7152, 0.0722])
     assert (np.diff(lightness) > 0).all() and np.ptp(lightness) > 100
     assert lightness.max() < 200, "seen on white"
@@ -116,7 +116,7 @@ def test_colors_tell_the_steps_by_lightness_alone():
     ("env", "columns", "reach"),
     [("CartPole-v1", [2, 3], (0.25, 3.5)), ("Pendulum-v1", [0, 1], (np.pi, 8))],
 )
-def test_angles_of_gymnasiums_states_are_inked_at_their_places(env, columns, reach, tmp_path):
+def test_phase_inks_angles_of_gymnasium_states(env, columns, reach, tmp_path):
     environment, policy = make_environment({"env": env}), make_policy({"name": "random"})
     made = simulate_reaches(range(2), 7, environment, policy, 1, success=None)
     trails = read_trails(written(tmp_path, made), env)
@@ -141,11 +141,11 @@ def test_angles_of_gymnasiums_states_are_inked_at_their_places(env, columns, rea
             near = ink[step:, max(y[step] - 1, 0) : y[step] + 2, x[step] - 1 : x[step] + 2]
             assert near.any(axis=(1, 2)).all(), step
     if env == "Pendulum-v1":
-        assert turned and ink[-1].mean() < 0.1  # no lines from side to side
+        assert turned and ink[-1].mean() < 0.1  # no line crosses the plane
     assert words(trails) >= {"angle", "angular velocity"}
 
 
-def test_states_of_unknown_meaning_are_refused(tmp_path):
+def test_phase_rejects_unknown_states(tmp_path):
     paths = written(tmp_path, simulated(reaches=range(1)))
     with pytest.raises(GoalreelError, match=r"not support Froz.* Film one of MountainCar-v0, "):
         read_trails(paths, "FrozenLake-v1")

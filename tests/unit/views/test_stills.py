@@ -61,7 +61,7 @@ def test_stills_choose_the_median_reach_of_the_table(files, filmed):
     assert [episode.row["reach"] for episode in filmed.episodes()] == list(range(7))
 
 
-def test_failed_episodes_are_not_counted_unless_all_failed(filmed):
+def test_ranking_skips_failures_unless_all_failed(filmed):
     def with_reached(reached):
         summaries = []
         for summary, flags in zip(filmed.summaries, (reached[:4], reached[4:]), strict=True):
@@ -101,7 +101,7 @@ def test_poster_shows_last_frame_over_fainter_ones(files, filmed):
     assert picture[added].min() > 50 > picture[car].min() == 0
 
 
-def test_ghosts_stand_apart_and_grow_stronger():
+def test_stroboscope_positions_lie_apart_and_get_stronger():
     """A black square walks to the right over gray, by its own width per step."""
     frames = []
     for step in range(10):
@@ -115,7 +115,7 @@ def test_ghosts_stand_apart_and_grow_stronger():
     assert set(gaps) == {200}
 
 
-def test_where_everything_moves_the_poster_is_the_last_frame():
+def test_poster_is_the_last_frame_if_everything_moves():
     rng = np.random.default_rng(0)
     frames = list(rng.integers(0, 256, (9, 30, 50, 3), dtype=np.uint8))
     assert np.array_equal(stroboscope(cache_of(frames), range(9)), frames[-1])
@@ -148,7 +148,7 @@ def test_preview_equals_median_reach_and_keeps_its_time(files, filmed, fps):
     assert wanted * 0.9 < len(shown) <= wanted
 
 
-def test_stills_of_what_gymnasium_draws_show_its_frames(tmp_path, atlases):
+def test_stills_show_the_frames_of_gymnasium(tmp_path, atlases):
     files = run_of(tmp_path, atlases, [range(2), range(2, 3)], CARTPOLE)
     episode = read_filmed(*files, CARTPOLE, "reach").median()
     frames = played(files, episode.row["reach"], CARTPOLE)
@@ -162,8 +162,8 @@ def test_stills_of_what_gymnasium_draws_show_its_frames(tmp_path, atlases):
     assert all(np.array_equal(*pair) for pair in zip(shown, wanted, strict=True))
 
 
-def test_small_pictures_are_enlarged_pixel_by_pixel():
-    """A thumbnail of 210x160 is twice as large, the preview three times, the poster six."""
+def test_small_frames_are_enlarged_by_an_integer():
+    """Frames of 210x160 are enlarged 2 times in thumbnails, 3 in previews, 6 in posters."""
     frame = np.random.default_rng(2).integers(0, 2, (210, 160, 3), np.uint8) * 255
     cache = cache_of([frame, 255 - frame])
     (shown, _), _ = shown_by(preview(cache, range(2), 30, "made so")[0])
@@ -172,14 +172,14 @@ def test_small_pictures_are_enlarged_pixel_by_pixel():
 
 
 @pytest.mark.parametrize(("frames", "height", "width"), [(12, 300, 400), (1, 700, 1000)])
-def test_a_preview_of_noise_is_small_enough_too(frames, height, width):
+def test_preview_of_noise_is_small_enough(frames, height, width):
     """Noise is the hardest content to compress."""
     noise = np.random.default_rng(1).integers(0, 256, (frames, height, width, 3), dtype=np.uint8)
     data, said = preview(cache_of(list(noise)), range(frames), 30, "")
     assert len(data) < MAX_BYTES <= 500_000 and "with loss" in said
 
 
-def test_the_program_writes_the_same_bytes_each_time(files, tmp_path):
+def test_stills_program_writes_the_same_bytes_each_time(files, tmp_path):
     config = {"env": DISCRETE, "film.fps": 30, "unit": "reach", "stills": {"episode_trigger": None}}
     spec = canonical({"stage": "stills", "config": config, "shard": {"shards": 2}})
     names = {"poster": "p.png", "contact-sheet": "c.png", "preview": "p.webp", "sums": "SHA256SUMS"}

@@ -31,7 +31,7 @@ def swarm_of(*shards, atlases, env=DISCRETE, atlas=None):
 
 
 def written(folder, *shards):
-    """Write trajectories to files as the workflow names them, and return their paths."""
+    """Write trajectories to files named as in the workflow, and return their paths."""
     folder.mkdir(exist_ok=True)
     paths = [folder / f"{number:05d}.npz" for number in range(len(shards))]
     for path, trajectories in zip(paths, shards, strict=True):
@@ -46,14 +46,14 @@ def states_at(trajectories: Trajectories, step: int):
         yield states[min(step, len(states) - 1)]
 
 
-def gymnasium_pictures(env: str, trajectories: Trajectories, step: int) -> list[np.ndarray]:
+def gymnasium_frames(env: str, trajectories: Trajectories, step: int) -> list[np.ndarray]:
     """Return Gymnasium's frame of each episode at a step."""
     # The type of Gymnasium's states except the reset's.
     precision = np.float32 if env == CONTINUOUS and step > 0 else float
     return [*drawn(env, (state.astype(precision) for state in states_at(trajectories, step)))]
 
 
-def says(frame: np.ndarray, words: str, size: int, ink, paper=(255, 255, 255)) -> bool:
+def has_text(frame: np.ndarray, words: str, size: int, ink, paper=(255, 255, 255)) -> bool:
     """Return whether words are in the top rows."""
     wanted = draw_text(words, size, ink, paper).astype(int)
     height = len(wanted)
@@ -65,23 +65,23 @@ def says(frame: np.ndarray, words: str, size: int, ink, paper=(255, 255, 255)) -
 
 
 @pytest.mark.parametrize("env", ENVS)
-def test_a_swarm_of_one_is_what_gymnasium_draws(env, atlases):
+def test_swarm_of_one_car_equals_gymnasium(env, atlases):
     trajectories = simulated(env, range(1))
     swarm = swarm_of(trajectories, atlases=atlases, env=env)
     assert len(swarm) == len(trajectories.states) and swarm.cars == 1 and opacity(1) == 1
     for step, frame in enumerate(swarm.frames()):
-        (picture,) = gymnasium_pictures(env, trajectories, step)
+        (picture,) = gymnasium_frames(env, trajectories, step)
         assert np.array_equal(frame[STRIP:], picture[STRIP:]), step
 
 
 @pytest.mark.parametrize("env", ENVS)
-def test_different_cars_show_the_mean_of_all_orders_of_painting(env, atlases):
+def test_swarm_shows_the_mean_of_all_painting_orders(env, atlases):
     trajectories = simulated(env, range(4))
     swarm = swarm_of(trajectories, atlases=atlases, env=env)
     background = atlases[env].background.astype(float)
     overlaps = []
     for step in (20, 50, len(swarm) - 1):
-        pictures = gymnasium_pictures(env, trajectories, step)
+        pictures = gymnasium_frames(env, trajectories, step)
         painted = []
         for order in itertools.permutations(pictures):
             canvas = background.copy()
@@ -96,7 +96,7 @@ def test_different_cars_show_the_mean_of_all_orders_of_painting(env, atlases):
     assert 255 * opacity(10**9) > 8, "one car is visible among any number"
 
 
-def test_the_counter_says_how_many_have_arrived(atlases):
+def test_counter_shows_the_number_of_arrived_cars(atlases):
     trajectories = simulated(reaches=range(40))
     swarm = swarm_of(trajectories, atlases=atlases)
     steps = trajectories.episodes.steps
@@ -104,8 +104,8 @@ def test_the_counter_says_how_many_have_arrived(atlases):
     assert swarm.arrived.tolist() == [(steps <= t).sum() for t in range(len(swarm))]
     for step in (0, 118, len(swarm) - 1):
         words = f" of 40 arrived · step {step}", str(swarm.arrived[step])
-        assert all(says(swarm.frame(step), part, 16, (24, 24, 24)) for part in words)
-    assert not says(swarm.frame(118), " of 40 arrived · step 119", 16, (24, 24, 24))
+        assert all(has_text(swarm.frame(step), part, 16, (24, 24, 24)) for part in words)
+    assert not has_text(swarm.frame(118), " of 40 arrived · step 119", 16, (24, 24, 24))
     changed = swarm.frame(0)[:STRIP] != atlases[DISCRETE].background[:STRIP]
     rows, columns = np.nonzero(changed.any(axis=2))
     assert rows.min() > 0 and columns.max() < 300, "away from the flag"
@@ -123,13 +123,13 @@ def test_counter_on_dark_larger_frame_is_light_and_larger(atlases):
     dark = replace(small, background=background, patches=patches)
     shard = simulated(reaches=range(3))
     frame = swarm_of(shard, atlases=atlases, atlas=dark).frame(50)
-    assert says(frame, " of 3 arrived · step 50", 32, (236, 236, 236), (0, 0, 0))
+    assert has_text(frame, " of 3 arrived · step 50", 32, (236, 236, 236), (0, 0, 0))
     light = swarm_of(shard, atlases=atlases).frame(50)
     inverted = 255 - light.repeat(2, axis=0).repeat(2, axis=1)
     assert np.abs(frame[2 * STRIP :].astype(int) - inverted[2 * STRIP :]).max() <= 1
 
 
-def test_frames_do_not_depend_on_the_shards(atlases, tmp_path):
+def test_views_do_not_depend_on_the_shards(atlases, tmp_path):
     whole = swarm_of(simulated(reaches=range(6)), atlases=atlases)
     parts = written(tmp_path, *(simulated(reaches=range(i, i + 2)) for i in (0, 2, 4)))
     sharded = swarm_of(*map(read_trajectories, parts), atlases=atlases)
@@ -140,7 +140,7 @@ def test_frames_do_not_depend_on_the_shards(atlases, tmp_path):
     assert all(np.array_equal(a, b) for a, b in pairs)
 
 
-def test_a_picture_that_the_atlas_lacks_is_drawn(atlases):
+def test_swarm_renders_images_missing_from_the_atlas(atlases):
     atlas, shard = atlases[DISCRETE], simulated(reaches=range(3))
     half = np.arange(0, len(atlas.keys), 2)
     poor = replace(atlas, keys=atlas.keys[half], patches=atlas.patches.take(half))
@@ -150,7 +150,7 @@ def test_a_picture_that_the_atlas_lacks_is_drawn(atlases):
     assert all(np.array_equal(a, b) for a, b in pairs)
 
 
-def test_failed_attempts_are_shown_by_no_view(atlases, tmp_path):
+def test_views_skip_failed_attempts(atlases, tmp_path):
     both, reached = (
         simulated(reaches=range(5), policy=NOISY, show_failures=kept) for kept in (True, False)
     )
@@ -164,7 +164,7 @@ def test_failed_attempts_are_shown_by_no_view(atlases, tmp_path):
         swarm_of(replace(both, episodes=nobody), atlases=atlases)
 
 
-def test_a_video_is_its_frames_and_a_second_of_the_last(atlases, tmp_path):
+def test_video_holds_its_last_frame_for_a_second(atlases, tmp_path):
     shard = simulated(reaches=range(3))
     frames = list(swarm_of(shard, atlases=atlases).frames())
     text = canonical({"stage": "swarm", "config": {"film.fps": 12, "view_encoder": LOSSLESS}})

@@ -49,7 +49,7 @@ ENVS = {
         for env, (package, slow) in ENVS.items()
     ],
 )
-def test_every_frame_is_what_a_new_instance_draws(env, tmp_path):
+def test_cached_frames_equal_those_of_a_new_instance(env, tmp_path):
     """The last episodes may run in reused instances."""
     # MuJoCo renders slowly without a graphics card.
     episodes, steps = (2, 8) if env == "HalfCheetah-v5" else (6, 30)

@@ -15,9 +15,9 @@ from goalreel.rendering.gymnasium_style import distinct_positions, keys
 ENVS = pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 
 
-@pytest.mark.slow  # the gate draws 2,000 random states
+@pytest.mark.slow  # the fast tests render 2,000 random states
 @ENVS
-def test_every_picture_of_the_atlas_equals_env_render(env, atlases):
+def test_atlas_images_equal_env_render(env, atlases):
     """Gymnasium renders each frame from a state, float64 or float32."""
     atlas, states = atlases[env], {}
     for dtype in (np.float64, np.float32) if env == CONTINUOUS else (np.float64,):
@@ -49,7 +49,7 @@ def test_whole_episodes_equal_env_render(env, atlases):
 
 
 @ENVS
-def test_frame_missing_from_atlas_is_drawn(env, atlases):
+def test_image_missing_from_atlas_is_rendered(env, atlases):
     shard = simulated(env, range(1), {"name": "pump", "epsilon": 0.0})
     whole = rendered(shard, atlases, env)
     atlas = atlases[env]
@@ -61,7 +61,7 @@ def test_frame_missing_from_atlas_is_drawn(env, atlases):
 
 
 @ENVS
-def test_the_car_never_touches_the_rows_for_text(env, atlases):
+def test_car_stays_out_of_the_rows_for_text(env, atlases):
     atlas, touched = atlases[env], np.zeros(400, bool)
     frame = atlas.background.copy()
     for picture, (top, left, tall, wide) in enumerate(atlas.patches.boxes.tolist()):
@@ -73,7 +73,7 @@ def test_the_car_never_touches_the_rows_for_text(env, atlases):
     assert (rows[0], 399 - rows[-1]) == (35, 35)
 
 
-def test_environments_agree_with_gymnasiums_registry():
+def test_environments_agree_with_gymnasium_registry():
     for name, environment in ENVIRONMENTS.items():
         spec = gymnasium.spec(name)
         made = gymnasium.make(name).unwrapped

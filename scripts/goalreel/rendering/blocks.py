@@ -39,7 +39,7 @@ class Group:
         return np.searchsorted(self.changes[0], np.arange(self.count), "right").tolist()
 
     def pad(self, size: tuple[int, int]) -> "Group":
-        """Return the group with black below and to the right, of `size` (height, width)."""
+        """Return the group padded with black below and to the right to `size`, (height, width)."""
         if size == self.size:
             return self
         recorder = BlockRecorder()
@@ -65,7 +65,7 @@ class BlockLayer:
     starts: np.ndarray  # (groups + 1,) int64, the index of each group's first image
     group: Callable[[int], Group]  # reads a group
     index: np.ndarray  # (frames,) int64, the image of each frame
-    scale: int = 1  # how often each pixel repeats in each direction
+    scale: int = 1  # how many times each pixel repeats each way
     top: int = 0  # the first row of the frame that it fills
 
     @property

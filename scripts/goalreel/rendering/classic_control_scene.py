@@ -96,16 +96,16 @@ def _paint_cartpole(canvas: FrameSurface, plan: Plan | None) -> list[tuple[int, 
     return points
 
 
-_METRE = 500 / (2.2 * 2)  # pixels, in Acrobot and Pendulum
-_THICK = 0.1 * _METRE
+_METER = 500 / (2.2 * 2)  # pixels, in Acrobot and Pendulum
+_THICK = 0.1 * _METER
 
 
 def _plan_acrobot(state: Sequence[float], _: None) -> Plan:
     first, second = state[0], state[0] + state[1]
-    link = _corners(0, _METRE, _THICK, -_THICK)
-    # The renderer's array of ints and these is float64.
-    x = float(1.0 * np.sin(first) * _METRE) + 250.0
-    y = float(-1.0 * np.cos(first) * _METRE) + 250.0
+    link = _corners(0, _METER, _THICK, -_THICK)
+    # Gymnasium puts these into an array with integers, which makes them float64.
+    x = float(1.0 * np.sin(first) * _METER) + 250.0
+    y = float(-1.0 * np.cos(first) * _METER) + 250.0
     upper = _rotate(link, first - np.pi / 2, 250.0, 250.0)
     return int(x), int(y), *upper, *_rotate(link, second - np.pi / 2, x, y)
 
@@ -114,8 +114,8 @@ def _paint_acrobot(canvas: FrameSurface, plan: Plan | None) -> list[tuple[int, i
     import pygame
 
     if plan is None:
-        goal = 1 * _METRE + 250.0
-        ends = (-2.2 * _METRE + 250.0, goal), (2.2 * _METRE + 250.0, goal)
+        goal = 1 * _METER + 250.0
+        ends = (-2.2 * _METER + 250.0, goal), (2.2 * _METER + 250.0, goal)
         pygame.draw.line(canvas.surface, _BLACK, *ends)
         return []
     points, radius = [], int(_THICK)
@@ -125,14 +125,14 @@ def _paint_acrobot(canvas: FrameSurface, plan: Plan | None) -> list[tuple[int, i
     return points
 
 
-_ROD = 0.2 * _METRE / 2
+_ROD = 0.2 * _METER / 2
 
 
 def _plan_pendulum(state: Sequence[float], torque: np.float32 | None) -> Plan:
     angle = state[0] + np.pi / 2
-    rod = _rotate(_corners(0, _METRE, _ROD, -_ROD), angle, 250, 250)
-    end = _rotate(_corners(_METRE, 0, 0, 0)[:1], angle, 250, 250)
-    arrow = (-1, 0) if torque is None else (int(_METRE * np.abs(torque) / 2), int(torque > 0))
+    rod = _rotate(_corners(0, _METER, _ROD, -_ROD), angle, 250, 250)
+    end = _rotate(_corners(_METER, 0, 0, 0)[:1], angle, 250, 250)
+    arrow = (-1, 0) if torque is None else (int(_METER * np.abs(torque) / 2), int(torque > 0))
     return *end, *arrow, *rod
 
 
@@ -152,7 +152,7 @@ def _paint_pendulum(canvas: FrameSurface, plan: Plan | None) -> list[tuple[int, 
         left, top = 250 - arrow.get_rect().centerx, 250 - arrow.get_rect().centery
         canvas.surface.blit(arrow, (left, top))
         points += [(left, top), (left + side, top + side)]
-    canvas.disc(250, 250, int(0.05 * _METRE), _BLACK)
+    canvas.disc(250, 250, int(0.05 * _METER), _BLACK)
     return points
 
 

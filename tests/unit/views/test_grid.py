@@ -202,7 +202,7 @@ def test_cells_are_even_and_as_large_as_possible(rows, columns, width, height, c
     except GoalreelError as error:
         scale = room(Layout(1, 1, (0, 0), 26 * captions))
         assert min(scale, 1) * width < 66 or min(scale, 1) * height < 18, error
-        assert "choose fewer rows or columns" in str(error)
+        assert "Choose fewer rows or columns" in str(error)
         return
     assert not any(side % 2 for side in (*shape.cell, *shape.size, shape.band))
     assert shape.size[0] <= 1920 and shape.size[1] <= 1080 and (shape.band >= 18) == captions

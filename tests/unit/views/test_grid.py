@@ -245,6 +245,6 @@ def test_no_row_is_empty_before_the_last_page(episodes, width, height):
 
 def test_grid_rejects_frames_of_other_trajectories(files, tmp_path, atlases):
     _, other = run_of(tmp_path, atlases, [range(3), range(8, 10)])
-    with pytest.raises(GoalreelError, match=r"00001\.npz: does not show the trajectories"):
+    with pytest.raises(GoalreelError, match=r"00001\.npz: It does not show the trajectories"):
         film_grid(read_filmed(files[0], other, DISCRETE, "reach"), tmp_path / "g.mp4", spec_of())
     assert not list(tmp_path.glob("*.mp4"))

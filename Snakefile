@@ -1,15 +1,16 @@
-"""goalreel: seeded episodes, played, rendered, encoded and joined into a film.
+"""goalreel: simulate, render and encode seeded episodes, and join them into a film.
 
-simulate {shard} -> render {shard} -> encode {shard} -> concat, and a table of episodes beside it.
-What repeats is made once: the atlas has every picture drawn, the coded atlas has it coded.
+simulate {shard} -> render {shard} -> encode {shard} -> concat, and the tables of episodes.
+The atlas holds every frame of an environment drawn once, and the coded atlas holds it coded once.
 
-Options: config.yaml. The stages: scripts/goalreel/workflow/stages.py, and scripts/STAGE.py.
+config.yaml holds the options. scripts/goalreel/workflow/stages.py lists the rules, and
+scripts/RULE.py is the program of each.
 """
 
 import os
 import sys
 
-# This file's folder; of a module that Snakemake has fetched, the installed package's.
+# The folder of this file or, in a module that Snakemake has fetched, of the installed package.
 base = os.path.abspath(workflow.current_basedir.get_path_or_uri(secret_free=True))
 if not os.path.isdir(os.path.join(base, "scripts")):
     from goalreel.cli import WORKFLOW as base
@@ -30,7 +31,7 @@ report: os.path.join(base, "docs/report/workflow.rst")
 plan = hooks.plan_run(workflow, base, config)
 
 
-# By which a job refuses other code or options than its run was planned with, also on a cluster.
+# The planned specs. A job, also on a cluster, rejects code or options that differ from its spec.
 envvars:
     "GOALREEL_PLANS",
 
@@ -73,5 +74,5 @@ for stage in plan.stages:
             "{params.command} 2> {log:q}"
 
 
-# What the rules are for, and what a run does at its start and its end.
+# Docstrings of the rules, and hooks at the start and end of a run.
 hooks.register(plan, workflow)

@@ -1,4 +1,4 @@
-"""Draw the atlas: every distinct picture of an environment, or take it from the user's cache."""
+"""Draw the atlas, every distinct frame of an environment, or take it from the user's cache."""
 
 from goalreel.stage_program import stage
 

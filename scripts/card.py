@@ -1,7 +1,6 @@
-"""Make a folder that can be pushed to Hugging Face's hub as a model card.
+"""Make a model card for the Hugging Face Hub, in a folder that you can push.
 
-It shows the median episode, or those chosen, one after another, and the mean return of all episodes
-of the run.
+It shows the median episode, or the chosen episodes, and the mean return of all episodes.
 """
 
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 from goalreel.stage_program import Shards, stage
 
 _OPTIONS = ("env_kwargs", "env_wrappers", "max_episode_steps", "seeds")  # shown if they are set
-# Parameters of a policy that name packages and files of the machine that filmed it.
+# Parameters of a policy that name packages and files of this machine.
 _LOCAL = ("allow", "file", "extra_files", "vecnormalize")
 
 

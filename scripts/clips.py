@@ -1,4 +1,4 @@
-"""Film clips: chosen episodes, and snippets that start at chosen steps, each as its own video."""
+"""Film clips: chosen episodes, and excerpts that start at chosen steps, each as its own video."""
 
 from goalreel.stage_program import Shards, stage
 

@@ -1,4 +1,4 @@
-"""Code every picture of an atlas, once, or take the coded atlas from the user's cache."""
+"""Code every frame of an atlas once, or take the coded atlas from the user's cache."""
 
 from goalreel.stage_program import stage
 

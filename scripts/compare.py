@@ -1,4 +1,4 @@
-"""Compare two runs: the episodes of the same seeds side by side, and a table of differences."""
+"""Compare two runs: episodes of the same seeds side by side, and a table of differences."""
 
 from goalreel.stage_program import stage
 

@@ -1,6 +1,6 @@
 """Join the segments of all shards into a film with a chapter for each episode.
 
-Segments with smaller pictures than others are padded first.
+It first pads segments with smaller frames.
 """
 
 from goalreel.stage_program import Shards, stage

@@ -10,7 +10,7 @@ def dqn(spec, policy, table, metrics):
 
     from goalreel.training.shared_memory.child_process import ONE_THREAD
 
-    os.environ |= ONE_THREAD  # NumPy's, which evaluates policies; it is imported below
+    os.environ |= ONE_THREAD  # of NumPy, which evaluates policies and is imported below
 
     import torch
 
@@ -23,7 +23,7 @@ def dqn(spec, policy, table, metrics):
 
     if spec.config["env"] != DISCRETE.id:
         raise GoalreelError(f"only {DISCRETE.id} can be learned, not {spec.config['env']}")
-    torch.set_num_threads(1)  # the same weights, whatever the machine's cores
+    torch.set_num_threads(1)  # the same weights for any number of cores
     from goalreel.training.dqn.training import COLUMNS, train
 
     variant, seed = spec.config["variant"], spec.config["train.seed"]

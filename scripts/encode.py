@@ -1,7 +1,7 @@
-"""Make a shard's video from its frames: an MP4 file of closed GOPs, with the overlay drawn.
+"""Make a shard's video from its frames: an MP4 file of closed GOPs, with the overlay.
 
-It is assembled from a coded atlas's pictures or from its own blocks, or encoded by x264. Pictures
-that are smaller than --height and --width are padded to them.
+The video is assembled from a coded atlas or from its own blocks, or encoded by x264. Smaller frames
+are padded to --height and --width.
 """
 
 from goalreel.stage_program import stage

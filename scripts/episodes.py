@@ -1,4 +1,4 @@
-"""Write the tables: episodes.csv, a row per filmed episode; of reaches also attempts.csv."""
+"""Write the tables: episodes.csv with a row per filmed episode, and for reaches attempts.csv."""
 
 from goalreel.stage_program import Shards, stage
 

@@ -1,4 +1,4 @@
-"""Film all episodes side by side: pages of rows and columns, one after another, as one video."""
+"""Film all episodes side by side, in pages of rows and columns, as one video."""
 
 from goalreel.stage_program import Shards, stage
 

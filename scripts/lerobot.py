@@ -1,4 +1,4 @@
-"""Write a run as a LeRobot data set: videos of many episodes, and their steps in Parquet."""
+"""Write a run as a LeRobot dataset: videos of many episodes, and their steps in Parquet."""
 
 from goalreel.stage_program import Shards, stage
 

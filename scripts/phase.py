@@ -1,4 +1,4 @@
-"""Film the phase plane: position against velocity, all trajectories of the run as they grow."""
+"""Film the phase plane: position against velocity, for all trajectories of the run."""
 
 from goalreel.stage_program import Shards, stage
 

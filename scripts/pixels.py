@@ -1,7 +1,7 @@
-"""Train a policy from pixels: collectors play beside a learner, without locks.
+"""Train a policy from pixels: collectors play while a learner updates the network, without locks.
 
-Ctrl-C or SIGTERM stops it and saves its state in --saved, and the monitor's table so far beside it.
-The same command resumes from there.
+Ctrl-C or SIGTERM saves the state in --saved, with the monitor's table next to it, and stops. The
+same command resumes.
 """
 
 from goalreel.stage_program import stage
@@ -15,7 +15,7 @@ def pixels(spec, policy, table, metrics, plot, saved):
     from goalreel.training.pixels.settings import PipelineSettings
 
     settings = PipelineSettings(**spec.config["pixels"])
-    # Of the job's cores, as Snakemake tells them by OMP_NUM_THREADS, each collector has one.
+    # Snakemake passes the job's cores in OMP_NUM_THREADS. Each collector takes one.
     torch.set_num_threads(max(1, torch.get_num_threads() - settings.collectors))
     from goalreel.training.pixels.training import table_of, train, write_results
 

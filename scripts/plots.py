@@ -1,4 +1,4 @@
-"""Draw the plots that a run's episodes fill: returns, steps, states, actions, the reach rate."""
+"""Draw the plots of a run's episodes: returns, steps, states, actions and the reach rate."""
 
 from goalreel.stage_program import Shards, stage
 

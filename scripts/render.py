@@ -1,4 +1,4 @@
-"""Render one shard of Mountain Car: find the picture of every state, write the frame cache."""
+"""Render one shard of Mountain Car: find the frame of every state, and write the frame cache."""
 
 from goalreel.stage_program import stage
 

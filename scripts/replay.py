@@ -1,7 +1,7 @@
 """Replay an episode of the tables in plain Gymnasium, and save its frames.
 
-Gymnasium's own environment is reset with the row's seed and steps through the recorded actions;
-every state and reward must be the recorded one, bit for bit. Then its frames are written.
+It resets Gymnasium's environment with the row's seed and plays the recorded actions. It compares
+every state and reward with the recorded ones, bit for bit, and writes the frames.
 
     python scripts/replay.py 17                        episode, or reach, 17 as PNG files
     python scripts/replay.py 17 --gif 17.gif           as a GIF
@@ -14,7 +14,7 @@ from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Replay the episode that a command line names."""
+    """Replay the episode of a command line."""
     options = cli.parser(__doc__)
     options.add_argument("number", type=int, help="number of the episode or of the reach")
     options.add_argument("--attempt", type=int, help="a reach's attempt (default: the last)")

@@ -1,7 +1,7 @@
 """Simulate one shard: play its episodes, or those of its reaches, and write their trajectories.
 
-What Gymnasium plays it also draws, into the shard's frame cache. --policy names what a stage made
-of the policy: its network, the blocks of a recording.
+Gymnasium also renders the episodes that it plays, into the shard's frame cache. --policy names the
+result of another rule for the policy: its network, or the blocks of a recording.
 """
 
 from goalreel.stage_program import stage

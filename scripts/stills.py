@@ -1,7 +1,7 @@
 """Draw a run's stills: a poster, a contact sheet, and a short animated preview.
 
-Poster and preview show the median episode, the contact sheet episodes from the least to the
-greatest return (of reaches, from the shortest to the longest).
+Poster and preview show the median episode. The contact sheet shows episodes from the lowest to the
+highest return, or reaches from the shortest to the longest.
 """
 
 from goalreel.stage_program import Shards, stage

@@ -1,4 +1,4 @@
-"""Film the swarm: all reaches of the run on one track at the same time, each a translucent car."""
+"""Film the swarm: all reaches of the run as translucent cars on one track."""
 
 from goalreel.stage_program import Shards, stage
 

@@ -1,4 +1,4 @@
-"""Film how a policy was learned: its first attempts at each checkpoint of its training."""
+"""Film the progress of a training: the first attempts of the policy at each checkpoint."""
 
 from goalreel.stage_program import stage
 

@@ -1,8 +1,8 @@
-"""Check every file of the results: its checksum, its spec, and what it shows.
+"""Check every file of the results: its checksum, its spec and its content.
 
-Gymnasium plays what it played and drew again, and every step and frame is compared. A line for
-each stage reports the result. If a workflow started this program, damaged files are removed, and
-the last line names the files to make again.
+Gymnasium replays its episodes, and the program compares every step and frame. It prints a line for
+each rule. In a workflow it also removes damaged files, and its last line names the files to make
+again.
 """
 
 from goalreel.stage_program import stage

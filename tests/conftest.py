@@ -34,7 +34,7 @@ FEW = {"reaches": 6, "shard_size": 3}
 GYMNASIUM = {"style": "gymnasium", "width": 600, "height": 400, "theme": "light", "scale": 1}
 STYLES = {env: make_style(env, GYMNASIUM) for env in (DISCRETE, CONTINUOUS)}
 LOSSLESS = QP | {"qp": 0}
-VIEWS = ("clips", "grid", "swarm", "phase", "stills", "card", "report")
+VIEWS = ("clips", "grid", "swarm", "phase", "stills", "model_card", "report")
 TARGETS = ("all", *VIEWS)
 VIEWED = {"reaches": 4, "shard_size": 2}
 HARSH = 'it\'s a "film" $(x) é #;=\\ 雪'

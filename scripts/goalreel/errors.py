@@ -17,6 +17,7 @@ FORMER_NAMES = {
     "assemble": "prebuilt",
     "max_steps": "max_episode_steps",
     "max_attempts": "max_attempts_per_reach",
+    "card": "model_card",
     "file": "python",
     "files": "extra_files",
     "normalize": "vecnormalize",

@@ -1,4 +1,4 @@
-"""`goalreel.hub.card`, which writes a model card for the Hugging Face Hub."""
+"""`goalreel.hub.model_card`, which writes a model card for the Hugging Face Hub."""
 
 import shutil
 from collections.abc import Mapping
@@ -7,12 +7,12 @@ from pathlib import Path
 import pandas as pd
 
 from goalreel.files.atomic import replacing
-from goalreel.report.card import evaluation, page, write_card
+from goalreel.report.model_card import evaluation, page, write_card
 
-__all__ = ["card"]
+__all__ = ["model_card"]
 
 
-def card(
+def model_card(
     folder: str | Path,
     replay: str | Path,
     table: pd.DataFrame,
@@ -26,8 +26,8 @@ def card(
     """Write README.md, replay.mp4 and results.json to a folder, which you can then push.
 
         table = goalreel.film("CartPole-v1", model, episodes=50, to="replay.mp4")
-        goalreel.hub.card("card", "replay.mp4", table, "CartPole-v1", "PPO",
-                          library="stable-baselines3")
+        goalreel.hub.model_card("model_card", "replay.mp4", table, "CartPole-v1", "PPO",
+                                library="stable-baselines3")
 
     Args:
         folder: created if it does not exist.

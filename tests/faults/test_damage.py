@@ -118,7 +118,7 @@ def test_damage_in_the_users_cache(filmed, expected, tmp_path, kind, trial):
 DRAWN = {"env": "FrozenLake-v1", "episodes": 6, "shard_size": 2}
 RUNS = {  # a film and all views, and views of an environment that Gymnasium draws
     "viewed": (VIEWED, TARGETS),
-    "drawn with views": (DRAWN, ("all", "clips", "grid", "stills", "card")),
+    "drawn with views": (DRAWN, ("all", "clips", "grid", "stills", "model_card")),
 }
 
 

@@ -170,7 +170,7 @@ def test_lerobots_reader_gives_what_the_run_recorded(made, tmp_path):
     assert first == len(read["action"])
 
 
-@pytest.mark.parametrize(("name", "jobs"), [("lerobot.py", {"lerobot": 1}), ("card.py", {})])
+@pytest.mark.parametrize(("name", "jobs"), [("lerobot.py", {"lerobot": 1}), ("model_card.py", {})])
 def test_it_is_made_again_after_an_edit_of_its_code(sources, name, jobs):
     pytest.importorskip("pyarrow", reason="takes pyarrow, which is no requirement")
     before = sources.specs({"reaches": 4}, ("lerobot",))

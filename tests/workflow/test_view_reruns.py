@@ -16,12 +16,12 @@ ALL = (*FILM, *VIEWS)
 NOTHING = {}
 ENCODE = {"encode": 2, "concat": 1}
 TABLES = {"episodes": 1, "plots": 1}
-VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "card": 1}
+VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "model_card": 1}
 SIMULATE = {"simulate": 2, "render": 2, "stills": 1, "report": 1} | ENCODE | TABLES
-SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "card": 1}
+SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "model_card": 1}
 HUD = ENCODE | {"coded_atlas": 1}
 DRAWN = {"atlas": 1, "coded_atlas": 1, "render": 2, "stills": 1, "report": 1} | ENCODE
-DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "card": 1}
+DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "model_card": 1}
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ CONFIG_EDITS = [
     ({"overlay": {"title_card": 0}}, ENCODE | TABLES | {"report": 1}),
     ({"clips": {"video_length": 9}}, {"clips": 1}),
     ({"stills": {"episode_trigger": [0]}}, {"stills": 1}),
-    ({"card": {"episode_trigger": [0]}}, {"card": 1}),
+    ({"model_card": {"episode_trigger": [0]}}, {"model_card": 1}),
     ({"grid": {"columns": 2}}, {"grid": 1, "report": 1}),
     ({"encode": {"quality": "small"}}, HUD | VIDEOS | {"report": 1}),
     ({"encode": {"encoder": "x264"}}, ENCODE | {"report": 1}),  # the default of views
@@ -137,9 +137,9 @@ CODE_EDITS = {  # modules of each stage, and unrelated ones
     "views/grid.py": {"grid": 1, "report": 1},
     "views/poster.py": {"stills": 1},
     "views/clips.py": {"clips": 1},
-    "views/triggers.py": {"clips": 1, "stills": 1, "card": 1},
+    "views/triggers.py": {"clips": 1, "stills": 1, "model_card": 1},
     "report/plots.py": {"plots": 1, "report": 1},
-    "report/card.py": {"card": 1},
+    "report/model_card.py": {"model_card": 1},
     "report/templates/report.js": {"report": 1},
     "report/compare.py": NOTHING,
     "recorders/save_video.py": NOTHING,

@@ -76,7 +76,8 @@ def test_results_never_stand_among_the_workflows_own_files(project, name):
 
 
 @pytest.mark.parametrize(
-    ("view", "needs"), [("swarm", "MountainCar-v0 or Mount"), ("training_progress", "policy=dqn in Mountain")]
+    ("view", "needs"),
+    [("swarm", "MountainCar-v0 or Mount"), ("training_progress", "policy=dqn in Mountain")],
 )
 def test_a_view_that_a_run_cannot_have_says_what_it_needs(project, view, needs):
     output = project.fail(view, config={"env": "CartPole-v1"})
@@ -90,6 +91,7 @@ def test_a_view_that_a_run_cannot_have_says_what_it_needs(project, view, needs):
         ("learning", "training_progress"),
         ("training", "compare_training"),
         ("recording", "import_recording"),
+        ("card", "model_card"),
     ],
 )
 def test_former_target_is_answered_by_the_new_one(project, former, target):

@@ -175,8 +175,8 @@ class Stills(Section):
     rows of `episodes.csv`. `null` chooses 8, from the shortest to the longest."""
 
 
-class Card(Section):
-    """The folder that `snakemake card` makes, a model card for Hugging Face's hub."""
+class ModelCard(Section):
+    """The folder that `snakemake model_card` makes, a model card for the Hugging Face Hub."""
 
     episode_trigger: EpisodeTrigger = None
     """The episodes of the replay video, chosen as in `clips.episode_trigger` from the rows of
@@ -370,7 +370,7 @@ class Options(Section):
     overlay: Overlay = {}
     clips: Clips = {}
     stills: Stills = {}
-    card: Card = {}
+    model_card: ModelCard = {}
     grid: Grid = {}
     compare: listed(text("a folder"), "two folders, as `[a, b]`", least=2, most=2) | None = None
     """The results folders of the two finished runs whose episodes with equal seeds `snakemake

@@ -273,7 +273,7 @@ def _selection_errors(config: Mapping) -> Errors:
     elif given == ["seeds"] and not Run(config).count:
         yield "seeds", f"{config['seeds']!r} ends before it begins. Use a range such as 0-99."
     (chosen,) = given or _default_selection(config)
-    views = ("clips", "stills", "card")
+    views = ("clips", "stills", "model_card")
     triggers = {f"{view}.episode_trigger": config[view]["episode_trigger"] for view in views}
     asked = {key: value for key, value in triggers.items() if value == "failed"}
     if config["success"] != "terminated":

@@ -313,16 +313,16 @@ _VIEWS = {
         config=("env", "film.fps", "stills", "unit"),
         tools=("numpy", "pillow"),
     ),
-    "card": Stage(
+    "model_card": Stage(
         "Write a model card for the Hugging Face Hub.",
         inputs=_EPISODES,
         outputs={
-            "readme": "card/README.md",
-            "replay": "card/replay.mp4",
-            "results": "card/results.json",
-            "sums": "card/SHA256SUMS",
+            "readme": "model_card/README.md",
+            "replay": "model_card/replay.mp4",
+            "results": "model_card/results.json",
+            "sums": "model_card/SHA256SUMS",
         },
-        config=(*_VIDEO, *_ENVIRONMENT[1:], "card", "policy", "seed", "seeds", "unit"),
+        config=(*_VIDEO, *_ENVIRONMENT[1:], "model_card", "policy", "seed", "seeds", "unit"),
         tools=_ENCODING,
         conda="report",
     ),

@@ -264,6 +264,7 @@ FORMER = [
     ({"policy": "recorded"}, "recording"),
     ({"policy": {"files": []}}, "extra_files"),
     ({"render": {"palette": "dark"}}, "theme"),
+    ({"card": {}}, "model_card"),
     ({"encode": {"encoder": "assemble"}}, "prebuilt"),
     ({"policy": {"normalize": False}}, "vecnormalize"),
 ]

@@ -11,7 +11,7 @@ from recordings import decoded_rgb
 
 import goalreel
 from goalreel.provenance.checksums import read_sums
-from goalreel.report.card import evaluation, is_deterministic, page
+from goalreel.report.model_card import evaluation, is_deterministic, page
 
 CONFIG = {
     "env": "CartPole-v1",
@@ -35,9 +35,11 @@ def options(readme: str) -> dict:
 
 
 def test_card_shows_mean_return_and_median_episode(project):
-    assert "results/card/README.md" in project.run("-j", "2", "card", "all", config=CONFIG)
+    assert "results/model_card/README.md" in project.run(
+        "-j", "2", "model_card", "all", config=CONFIG
+    )
     results = project.folder / "results"
-    folder, table = results / "card", pd.read_csv(results / "episodes.csv")
+    folder, table = results / "model_card", pd.read_csv(results / "episodes.csv")
     told, readme = (
         json.loads((folder / "results.json").read_text()),
         (folder / "README.md").read_text(),
@@ -69,13 +71,13 @@ def test_card_shows_mean_return_and_median_episode(project):
     assert len(shown) == median["steps"] + 1 + 50  # the last one is held for a second
     assert np.abs(shown[0].astype(int) - first).mean() < 1
     assert set(read_sums(folder / "SHA256SUMS")) == set(folder.iterdir()) - {folder / "SHA256SUMS"}
-    config = CONFIG | {"card": "{episode_trigger: [0, 3]}"}
-    project.run("-j", "2", "card", config=config)
+    config = CONFIG | {"model_card": "{episode_trigger: [0, 3]}"}
+    project.run("-j", "2", "model_card", config=config)
     steps = table["steps"][[0, 3]].sum() + 2
     assert len(decoded_rgb(folder / "replay.mp4")) == steps + 50
     assert "ok" in project.run("-j", "2", "verify", config=config)
-    said = project.fail("card", config=CONFIG | {"card": "{episode_trigger: [99]}"})
-    assert "card.episode_trigger: [99] selects none of the 5 episodes that are filmed" in said
+    said = project.fail("model_card", config=CONFIG | {"model_card": "{episode_trigger: [99]}"})
+    assert "model_card.episode_trigger: [99] selects none of the 5 episodes that are filmed" in said
 
 
 def test_card_policy_is_deterministic_only_if_known():
@@ -98,8 +100,8 @@ def made(tmp_path):
     """Return the folder of a card that Python made from a table."""
     (tmp_path / "a.mp4").write_bytes(b"a video")
     table = pd.DataFrame({"return": [10.0, 20.0], "seed": [5, 9]})
-    made = tmp_path / "card", tmp_path / "a.mp4", table, "Ant-v5", "SAC"
-    return goalreel.hub.card(*made, library="stable-baselines3")
+    made = tmp_path / "model_card", tmp_path / "a.mp4", table, "Ant-v5", "SAC"
+    return goalreel.hub.model_card(*made, library="stable-baselines3")
 
 
 def test_a_card_of_a_table_in_python(made):

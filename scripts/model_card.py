@@ -13,21 +13,21 @@ _LOCAL = ("allow", "file", "extra_files", "vecnormalize")
 
 
 @stage
-def card(spec, frames: Shards, trajectories: Shards, readme, replay, results, sums):
+def model_card(spec, frames: Shards, trajectories: Shards, readme, replay, results, sums):
     import numpy as np
 
     from goalreel.errors import GoalreelError
     from goalreel.policies.parameters import RECORDED
     from goalreel.provenance.checksums import write_sums
     from goalreel.rendering.captions import default_captions
-    from goalreel.report.card import LIBRARIES, evaluation, is_deterministic, page, write_card
+    from goalreel.report.model_card import LIBRARIES, evaluation, is_deterministic, page, write_card
     from goalreel.views.filmed_episodes import read_filmed
     from goalreel.views.triggers import select_episodes
     from goalreel.views.view_files import write_video
 
     config, policy = spec.config, spec.config["policy"]
     filmed = read_filmed(trajectories, frames, config["env"], config["unit"])
-    trigger = config["card"]["episode_trigger"]
+    trigger = config["model_card"]["episode_trigger"]
     if trigger is None:
         chosen = [filmed.median()]
     else:
@@ -35,8 +35,8 @@ def card(spec, frames: Shards, trajectories: Shards, readme, replay, results, su
         if not chosen:
             count = len(filmed)
             raise GoalreelError(
-                f"card.episode_trigger: {trigger} selects none of the {count} episodes that are "
-                f"filmed, 0 to {count - 1}"
+                f"model_card.episode_trigger: {trigger} selects none of the {count} episodes that "
+                f"are filmed, 0 to {count - 1}"
             )
     template, _ = default_captions(filmed.unit)
     images = (episode.cache[frame] for episode in chosen for frame in episode.frames)

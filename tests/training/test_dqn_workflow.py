@@ -16,7 +16,7 @@ pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 pytestmark = pytest.mark.slow
 BASE = {
     **{"reaches": 4, "shard_size": 4, "success": -200, "max_episode_steps": 60},
-    **{"policy": "{name: dqn}", "dqn": "{decisions: 1000}"},
+    **{"policy": "{name: dqn}", "dqn": "{total_timesteps: 1000}"},
 }
 SIMULATE = {"simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}
 TRAIN = SIMULATE | {"dqn": 1}
@@ -48,7 +48,7 @@ def test_what_was_trained_drives(driven):
     [
         ({"policy": "{name: dqn, checkpoint: best}", "train": "{attempts: 1}"}, {}),
         ({"policy": "{name: dqn, checkpoint: last}"}, SIMULATE),
-        ({"dqn": "{decisions: 1001}"}, TRAIN),
+        ({"dqn": "{total_timesteps: 1001}"}, TRAIN),
     ],
     ids=str,
 )
@@ -56,7 +56,7 @@ def test_config_edit(driven, edit, jobs):
     assert driven.jobs(config=BASE | edit) == jobs
 
 
-COMPARED = BASE | {"dqn": "{decisions: 1000, variants: [fast], seeds: [7]}"}
+COMPARED = BASE | {"dqn": "{total_timesteps: 1000, variants: [fast], seeds: [7]}"}
 VIEWS = {"training_progress": 1, "plots": 1, "swarm": 1, "grid": 1, "report": 1}
 TABLE = {"compare_training": 1, "training_table": 1}
 TARGETS = ("all", "training_progress", "compare_training", "report")

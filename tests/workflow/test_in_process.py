@@ -90,7 +90,7 @@ def test_what_cannot_be_filmed_is_refused_and_nothing_is_left(tmp_path):
         goalreel.film("CartPole-v1", to=tmp_path / "film.gif")
     with pytest.raises(GoalreelError, match="episods"):
         goalreel.film("CartPole-v1", to=to, episods=3)
-    with pytest.raises(GoalreelError, match="^policy: its function raised ZeroDivisionError"):
+    with pytest.raises(GoalreelError, match="^policy: The function raised ZeroDivisionError"):
         goalreel.film("CartPole-v1", lambda observation: 1 // 0, to=to)
     assert list(tmp_path.iterdir()) == []
 

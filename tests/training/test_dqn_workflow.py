@@ -80,7 +80,7 @@ def test_report_shows_learning_film_and_comparison_verifies(compared, tmp_path):
     compared = compared.copied(tmp_path / "project")
     results = compared.folder / "results"
     page = (results / "report" / "index.html").read_text(encoding="utf-8")
-    assert "first attempts at growing ages" in page and "training_progress.mp4" in page
+    assert "Training progress" in page and "training_progress.mp4" in page
     with av.open(str(results / "training_progress.mp4")) as film:
         title = film.chapters()[0]["metadata"]["title"]
     assert re.match(r"After [\d,]+ decisions · attempt 1 of 4 · ", title)

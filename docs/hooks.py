@@ -1,11 +1,11 @@
-"""Hooks of mkdocs: insert the generated parts of pages, and adapt links into the sources.
+"""Hooks of mkdocs: insert generated parts into pages, and adapt links to sources.
 
-The first page, index.md, is README.md. Generated parts:
+The first page, index.md, is README.md. The generated parts are:
 
     <!-- options -->    the tables of all options, from their models
     <!-- api -->        the documentation of each public name of the package
 
-A link that leaves docs/, as GitHub shows it, becomes only the path, which must exist.
+A link out of docs/, which works on GitHub, becomes the plain path, which must exist.
 """
 
 import logging
@@ -20,7 +20,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]+)(?:#[^)]*)?\)")
 
 
 def on_config(config):
-    """Add the package to the path of imports."""
+    """Add the package to the import path."""
     sys.path.insert(0, str(ROOT / "scripts"))
     return config
 

@@ -50,12 +50,12 @@ def make_policy(env_id, seed):
     walker = bipedal_walker.BipedalWalkerHeuristics()
     planner = BabyAIBot(env.unwrapped) if env_id == GRID else None
 
-    def plan(_):  # in an environment of its own
+    def plan(_):  # plans in a separate environment
         actions.append(int(planner.replan(actions[-1])))
         env.step(actions[-1])
         return actions[-1]
 
-    def drive(seen):  # towards the middle of the road ahead, whose pixels are not green
+    def drive(seen):  # steers toward the middle of the road, whose pixels are not green
         road = seen[58:70, :, 1].astype(int) - seen[58:70, :, 0] < 40
         turn = (road * np.arange(-48, 48)).sum() / max(road.sum(), 1) / 20
         is_fast = (seen[84:94, 13, 0] > 100).sum() >= 3  # by the bar at the bottom

@@ -36,7 +36,7 @@ ENV, CAPTION = "MountainCar-v0", "Reach {reach} · seed {seed} · {steps} steps"
 
 
 def save(name: str, picture: np.ndarray | Image.Image) -> None:
-    """Save an image, 600 pixels wide, with a palette."""
+    """Save an image with a width of 600 pixels and a palette."""
     image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
     size = WIDTH, round(image.height * WIDTH / image.width)
     small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
@@ -60,7 +60,7 @@ def hud_frame(reach: int, before_end: int) -> np.ndarray:
 
 
 def vector_frame(position: float) -> np.ndarray:
-    """Return the scene in the vector style, dark, at 1200x800."""
+    """Return the scene in the vector style with the dark theme, at 1200x800."""
     size = {"width": 1200, "height": 800, "theme": "dark"}
     style = make_style(ENV, {"style": "vector", **size})
     track, pictures = style.draw(style.keys(np.array([position])))
@@ -73,15 +73,15 @@ def vector_frame(position: float) -> np.ndarray:
 
 
 def blocks_frame(seed: int, step: int) -> np.ndarray:
-    """Return a frame of CartPole, with outlines around the blocks that an assembled film codes."""
+    """Return a CartPole frame that outlines the blocks that an assembled film codes."""
     environment = make_environment({"env": "CartPole-v1"})
     with tempfile.TemporaryDirectory() as folder:
-        with filming(Path(folder, "f.npz"), environment) as camera:
+        with filming(Path(folder, "f.npz"), environment) as recorder:
             made = simulate_reaches(
                 range(1), seed, environment, make_policy({"name": "random"}), 1, success=None,
-                camera=camera,
+                recorder=recorder,
             )  # fmt: skip
-            camera.write(made.digest(), NO_SPEC)
+            recorder.write(made.digest(), NO_SPEC)
         cache = open_cache(Path(folder, "f.npz"))
         before, frame = cache[step - 1], cache[step]
     outlined = frame // 2 + 110

@@ -20,5 +20,5 @@ def clips(
         write_folder_sums(folder)
     episodes = len(attempts.rows.reach)
     if not chosen:
-        cli.say(f"warning: {spec.config['clips']} selects none of {episodes} episodes")
+        cli.say(f"warning: clips: {spec.config['clips']} selects none of {episodes} episodes.")
     return f"{len(chosen)} clips of {episodes} episodes"

@@ -1,4 +1,4 @@
-"""Join the segments of all shards into a film with a chapter for each episode.
+"""Join the segments of all shards into the film, with a chapter for each episode.
 
 It first pads segments with smaller frames.
 """

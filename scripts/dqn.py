@@ -1,4 +1,4 @@
-"""Train a policy by deep Q-learning: one variant of the settings, from one seed."""
+"""Train a policy by deep Q-learning, with one variant of the settings and one seed."""
 
 from goalreel.stage_program import stage
 
@@ -22,7 +22,9 @@ def dqn(spec, policy, table, metrics):
     from goalreel.training.dqn.settings import VARIANTS
 
     if spec.config["env"] != DISCRETE.id:
-        raise GoalreelError(f"only {DISCRETE.id} can be learned, not {spec.config['env']}")
+        env = spec.config["env"]
+        message = f"env: policy.name=dqn cannot learn '{env}'. Set env={DISCRETE.id}."
+        raise GoalreelError(message)
     torch.set_num_threads(1)  # the same weights for any number of cores
     from goalreel.training.dqn.training import COLUMNS, train
 

@@ -28,7 +28,7 @@ def encode(spec, frames, trajectories, output, coded_atlas=None, height: int = 0
         make = encode_segment if encoder["encoder"] == "x264" else assemble_blocks
         make(cache, output, fps, encoder, comment)
     elif coded_atlas is None:
-        raise GoalreelError("assembling needs the coded atlas; name it with --coded-atlas")
+        raise GoalreelError("--coded-atlas: Needed to assemble this film. Add --coded-atlas FILE.")
     else:
         assemble_segment(cache, read_coded_atlas(coded_atlas), episodes, output, fps, comment)
     return f"{len(cache)} frames in {output.stat().st_size} bytes"

@@ -1,4 +1,4 @@
-"""Import a recording once, in blocks, so that each shard reads only its own episodes."""
+"""Import a recording into a file of blocks, from which each shard reads only its own episodes."""
 
 from goalreel.stage_program import stage
 

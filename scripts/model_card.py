@@ -35,8 +35,8 @@ def model_card(spec, frames: Shards, trajectories: Shards, readme, replay, resul
         if not chosen:
             count = len(filmed)
             raise GoalreelError(
-                f"model_card.episode_trigger: {trigger} selects none of the {count} episodes that "
-                f"are filmed, 0 to {count - 1}"
+                f"model_card.episode_trigger: No episode matches '{trigger}'. The film has the "
+                f"episodes 0 to {count - 1}."
             )
     template, _ = default_captions(filmed.unit)
     images = (episode.cache[frame] for episode in chosen for frame in episode.frames)

@@ -1,11 +1,11 @@
-"""Replay an episode of the tables in plain Gymnasium, and save its frames.
+"""Replay an episode in plain Gymnasium, and save its frames.
 
 It resets Gymnasium's environment with the row's seed and plays the recorded actions. It compares
 every state and reward with the recorded ones, bit for bit, and writes the frames.
 
-    python scripts/replay.py 17                        episode, or reach, 17 as PNG files
+    python scripts/replay.py 17                        episode or reach 17 as PNG files
     python scripts/replay.py 17 --gif 17.gif           as a GIF
-    python scripts/replay.py 17 --attempt 0            a reach's first attempt
+    python scripts/replay.py 17 --attempt 0            the first attempt at reach 17
 """
 
 from pathlib import Path
@@ -37,16 +37,16 @@ def main(argv: list[str] | None = None) -> None:
     recorded = find_episode(results, arguments.number, arguments.attempt)
     frames, episode = replay(recorded), recorded.episode
     if arguments.gif:
-        where = arguments.gif
-        save_gif(where, frames, run["film.fps"])
+        target = arguments.gif
+        save_gif(target, frames, run["film.fps"])
     else:
         default = results / "replay" / f"{run['unit']}-{arguments.number}-seed-{episode.seed}"
-        where = arguments.png or default
-        save_pngs(where, frames)
+        target = arguments.png or default
+        save_pngs(target, frames)
     cli.say(
         f"{recorded.name}, seed {episode.seed}: "
         f"{len(episode.actions)} steps of {recorded.config['env']} equal Gymnasium's; "
-        f"{len(frames)} frames in {where}"
+        f"{len(frames)} frames in {target}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Write the report: a page that plays the film, finds each reach and shows the plots."""
+"""Write the report: a web page that plays the film, lists its episodes and shows the plots."""
 
 from goalreel.stage_program import stage
 
@@ -24,14 +24,14 @@ def report(
     from goalreel.report.page import Sources, write_report
     from goalreel.workflow.stages import FILM
 
-    drawn = list(read_sums(plots / SUMS))
+    plot_paths = list(read_sums(plots / SUMS))
     views = {"Swarm": swarm, "Grid": grid, "Training progress": training_progress}
     views = {title: path for title, path in views.items() if path}
-    stages = trajectories, atlas, frames, segments, film, tables, *views.values(), drawn[0]
+    stages = trajectories, atlas, frames, segments, film, tables, *views.values(), plot_paths[0]
     sources = Sources(
         film=film,
         tables=[path for path in (episodes, attempts) if path],
-        plots=drawn,
+        plots=plot_paths,
         views=views,
         artefacts=[path for path in stages if path],
         stages=list(FILM),

@@ -1,4 +1,4 @@
-"""Simulate one shard: play its episodes, or those of its reaches, and write their trajectories.
+"""Simulate one shard: play its episodes or reaches, and write their trajectories.
 
 Gymnasium also renders the episodes that it plays, into the shard's frame cache. --policy names the
 result of another rule for the policy: its network, or the blocks of a recording.
@@ -33,8 +33,8 @@ def simulate(spec, trajectories, frames=None, policy=None, max_attempts_per_reac
         play = partial(play_recording, recorded, scene.env, spec, success)
     else:
         rules = max_attempts_per_reach, show_failures, spec, success
-        who = config["seed"], scene.env, scene.policy
-        play = partial(simulate_reaches, reaches, *who, *rules, seeds=spec.value.get("seeds"))
+        players = config["seed"], scene.env, scene.policy
+        play = partial(simulate_reaches, reaches, *players, *rules, seeds=spec.value.get("seeds"))
     played = scene.film(frames, play, spec, None if show_failures else success)
     write_trajectories(trajectories, played)
     reached = "" if success is None else f"{pluralize(count, 'reach')} in "

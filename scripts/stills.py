@@ -1,4 +1,4 @@
-"""Draw a run's stills: a poster, a contact sheet, and a short animated preview.
+"""Draw the stills of a run: a poster, a contact sheet, and a short animated preview.
 
 Poster and preview show the median episode. The contact sheet shows episodes from the lowest to the
 highest return, or reaches from the shortest to the longest.
@@ -28,7 +28,7 @@ def stills(spec, frames: Shards, trajectories: Shards, poster, contact_sheet, pr
     if trigger is None:
         chosen = spread(filmed.ranking(), _ROWS)
     elif not chosen:
-        cli.say(f"warning: stills.episode_trigger {trigger} selects no episode, so all are shown")
+        cli.say(f"warning: stills.episode_trigger: No episode matches '{trigger}'. All are shown.")
         chosen = range(len(filmed))
     median, fps = filmed.median(), spec.config["film.fps"]
     data, summary = encode_preview(median.cache, median.frames, fps, spec.text)

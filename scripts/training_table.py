@@ -1,6 +1,6 @@
 """Compare trainings by deep Q-learning: a table of medians, and learning curves.
 
---metrics names the metrics.json of the first training.
+--metrics is the metrics.json of the first training.
 """
 
 from goalreel.stage_program import stage

@@ -68,7 +68,7 @@ def test_runs_that_cannot_be_compared_are_refused_by_name(compared, tmp_path):
     assert "compare: 'c' holds no finished run" in compared.fail(
         "compare", config={"compare": "[a, c]"}
     )
-    assert "snakemake compare --config 'compare=[results-a, results-b]'" in compared.fail("compare")
+    assert "snakemake compare --config 'compare=[results/a, results/b]'" in compared.fail("compare")
     project = compared.copied(tmp_path / "project")
     project.run(config=CONFIG | {"results": "c", "seed": 7})
     told = project.fail("compare", config={"compare": "[a, c]", "results": "d"})

@@ -8,7 +8,7 @@ ARGS ?=
 # Number of random trials per fault.
 TIMES ?= 1
 
-.PHONY: film test test-all lint docs tables locks
+.PHONY: film test test-all lint docs update-tables locks
 
 film: .venv/installed
 	@$(BIN)/snakemake $(ARGS)
@@ -36,7 +36,7 @@ docs: .venv-docs/installed
 	.venv-docs/bin/mkdocs build -f docs/mkdocs.yml
 
 # Write the tables and figures of benchmarks/results into README.md and docs/.
-tables:
+update-tables:
 	$(PYTHON) -m benchmarks.write_tables
 
 # Pin the packages of pyproject.toml in envs/locks, with hashes, by uv. Fitting versions stay.

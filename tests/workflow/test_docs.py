@@ -153,7 +153,7 @@ def test_make_installs_goalreel_and_films(tmp_path, user_cache):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_and_figures_are_those_that_were_measured(name):
-    assert filled(text_of(name)) == text_of(name), "run: make tables"
+    assert filled(text_of(name)) == text_of(name), "run: make update-tables"
 
 
 @pytest.mark.parametrize("name", [*NAMES, ".github/SECURITY.md", "CHANGELOG.md"])

@@ -33,7 +33,7 @@ class SubEnvs(Protocol):
             rewards (num_envs,) float64, terminated (num_envs,) bool, truncated (num_envs,) bool.
         """
 
-    def pictures(self) -> Sequence:
+    def frames(self) -> Sequence:
         """Return the frame that `env.render()` gives for each, as an array or a BlockFrame.
 
         Only sub-environments that Gymnasium steps have this method.

@@ -198,7 +198,7 @@ class GymnasiumEnvironment:
         env.close()
         return self.batch(obs[:count])
 
-    def picture(self, env, observation) -> BlockFrame | np.ndarray:
+    def frame(self, env, observation) -> BlockFrame | np.ndarray:
         """Return the frame that `env.render()` gives for an instance of `make`.
 
         It may be remembered from an earlier call. It is a BlockFrame if `FrameMemo` supports the
@@ -277,9 +277,9 @@ class Instance:
         """Return a new frame from `env.render()`."""
         return to_rgb(self._call("render", self.env.render))
 
-    def picture(self) -> object:
+    def frame(self) -> object:
         """Return the frame of `env.render()`, which FrameMemo may remember."""
-        return self._call("render", self.environment.picture, self.env, self.observation)
+        return self._call("render", self.environment.frame, self.env, self.observation)
 
 
 @dataclass(frozen=True)
@@ -302,8 +302,8 @@ class _Instances:
     def take(self, mask: np.ndarray) -> "_Instances":
         return _Instances([self.instances[index] for index in np.flatnonzero(mask)])
 
-    def pictures(self) -> list:
-        return [instance.picture() for instance in self.instances]
+    def frames(self) -> list:
+        return [instance.frame() for instance in self.instances]
 
     def close(self) -> None:
         for instance in self.instances:

@@ -14,22 +14,22 @@ from goalreel.simulation.trajectories import Trajectories
 def render_states(trajectories: Trajectories, atlas: Atlas, style: Style, spec: Spec) -> FrameCache:
     """Return the frames of a shard, one per state; each episode starts with its reset state."""
     keys = state_keys(trajectories, style)
-    pictures, atlas = find_pictures(keys, atlas, style)
-    used, index = np.unique(pictures, return_inverse=True)
+    images, atlas = find_images(keys, atlas, style)
+    used, index = np.unique(images, return_inverse=True)
     car = Layer("car", atlas.patches.take(used), index.astype(np.int32))
     return FrameCache(atlas.background, (car,), trajectories.offsets, trajectories.digest(), spec)
 
 
-def find_pictures(keys: np.ndarray, atlas: Atlas, style: Style) -> tuple[np.ndarray, Atlas]:
-    """Return the picture number of each key, (n,) int64, and an atlas that contains all of them.
+def find_images(keys: np.ndarray, atlas: Atlas, style: Style) -> tuple[np.ndarray, Atlas]:
+    """Return the image index of each key, (n,) int64, and an atlas that contains all of them.
 
-    Rounding at the edge of a pixel can give a key that the atlas lacks. Such pictures are rendered
+    Rounding at the edge of a pixel can give a key that the atlas lacks. Such images are rendered
     and appended.
     """
-    pictures = atlas.find(keys)
-    if (pictures >= 0).all():
-        return pictures, atlas
-    extra = np.unique(keys[pictures < 0], axis=0)
+    images = atlas.find(keys)
+    if (images >= 0).all():
+        return images, atlas
+    extra = np.unique(keys[images < 0], axis=0)
     patches = join([atlas.patches, cut_patches(atlas.background, style.draw(extra)[1])])
     atlas = replace(atlas, keys=np.concatenate([atlas.keys, extra]), patches=patches)
     return atlas.find(keys), atlas

@@ -91,7 +91,7 @@ class FrameRecorder:
         """Add the next frame of each running episode."""
         began = time.perf_counter()
         rendered = [self._rendered[index] for index in indices.tolist()]
-        for episode_frames, frame in zip(rendered, batch.pictures(), strict=True):
+        for episode_frames, frame in zip(rendered, batch.frames(), strict=True):
             episode_frames.add(frame)
         now = time.perf_counter()
         self._step_seconds += began - self._resumed

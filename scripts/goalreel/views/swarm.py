@@ -13,7 +13,7 @@ import numpy as np
 
 from goalreel.arrays import ranges
 from goalreel.errors import GoalreelError
-from goalreel.films.render import find_pictures
+from goalreel.films.render import find_images
 from goalreel.rendering.atlas import Atlas, Style, state_keys
 from goalreel.rendering.layers import Patches
 from goalreel.rendering.text import draw_text
@@ -108,11 +108,11 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Sw
         frames = ranges(np.zeros(len(lengths), np.int64), lengths)
         leaves = frames < np.repeat(lengths - 1, lengths)
         keys = state_keys(shard, style)[rows]
-        pictures, atlas = find_pictures(keys, atlas, style)
+        images, atlas = find_images(keys, atlas, style)
         longer = max(int(lengths.max(initial=0)) - len(changes), 0)
         changes = np.pad(changes, ((0, longer), (0, len(atlas.keys) - changes.shape[1])))
-        np.add.at(changes, (frames, pictures), 1)
-        np.subtract.at(changes, (frames[leaves] + 1, pictures[leaves]), 1)
+        np.add.at(changes, (frames, images), 1)
+        np.subtract.at(changes, (frames[leaves] + 1, images[leaves]), 1)
         steps.append(lengths - 1)
     steps = np.concatenate(steps)
     if len(steps) == 0:

@@ -35,10 +35,10 @@ def compared(environment, count: int, seeds=range(3)) -> int:
         going = {pair: pair[0].reset(seed=seed)[0] for pair in pairs}
         while going:
             for (env, peer), obs in tuple(going.items()):
-                picture, drawn = environment.picture(env, obs), peer.render()
+                frame, expected = environment.frame(env, obs), peer.render()
                 if taken % 4 == 0:
-                    ours = picture.image() if isinstance(picture, BlockFrame) else picture
-                    assert np.array_equal(ours, drawn)
+                    ours = frame.image() if isinstance(frame, BlockFrame) else frame
+                    assert np.array_equal(ours, expected)
                 taken += 1
                 action = env.action_space.sample()
                 going[env, peer], _, terminated, truncated, _ = env.step(action)
@@ -91,5 +91,5 @@ def test_others_are_drawn_each_time():
     ):
         env = environment.make()
         obs, _ = env.reset(seed=1)
-        assert np.array_equal(environment.picture(env, obs), env.render())
+        assert np.array_equal(environment.frame(env, obs), env.render())
         env.close()

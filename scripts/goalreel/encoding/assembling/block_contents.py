@@ -33,7 +33,7 @@ class Changes(NamedTuple):
 class ContentBatch(NamedTuple):
     """The changes of consecutive frames."""
 
-    since: np.ndarray  # (frames,) frame index in the episode. Frame 0 lists all rows.
+    ordinals: np.ndarray  # (frames,) frame index in the episode. Frame 0 lists all rows.
     single: Changes  # single macroblocks
     rows: Changes  # whole rows in which many macroblocks change
     store: BlockStore  # a new store means that block numbers start again
@@ -45,8 +45,8 @@ class _Band:
 
     rows: range
     layers: list[Layer]
-    under: np.ndarray  # (columns,) picture blocks in its first row
-    seen: np.ndarray | None = None  # patch numbers of the last frame
+    picture_blocks: np.ndarray  # (columns,) picture blocks in its first row
+    last_patches: np.ndarray | None = None  # patch numbers of the last frame
 
 
 class FilmContents:
@@ -65,7 +65,7 @@ class FilmContents:
         self._paper = np.pad(cache.background, padding, "edge")
         self._canvas = self._paper.copy()
         self._bands = self._bands_of(layers, height)
-        self._forget()
+        self._reset()
 
     def _bands_of(self, layers: Sequence[Layer], height: int) -> list["_Band"]:
         """Return the bands above and below the pictures, each with its layers."""
@@ -82,10 +82,10 @@ class FilmContents:
         bands = zip(rows, (above, below), strict=True)
         return [_Band(rows, layers, under.copy()) for rows, layers in bands if rows]
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         """Drop all blocks, so that the next frame lists all macroblocks."""
         for band in self._bands:
-            band.seen = None
+            band.last_patches = None
         self._store = BlockStore()
         # Current block of each macroblock, in the pictures and in the film.
         self._picture, self._shown = np.full((2, self.macroblocks), -1)
@@ -113,7 +113,7 @@ class FilmContents:
                 yield self._batch(np.arange(batch_start, first), offsets, changes)
                 batch_start, changes, num_changes = first, [], 0
                 if first in offsets and len(self._store) > _MAX_BLOCKS:
-                    self._forget()  # the next frame lists all macroblocks
+                    self._reset()  # the next frame lists all macroblocks
             changes.append(self._changes_of(groups[first], first, end))
             num_changes += len(changes[-1][0])
         yield self._batch(np.arange(batch_start, len(groups)), offsets, changes)
@@ -145,10 +145,10 @@ class FilmContents:
         last = np.append(places[1:] != places[:-1], True)[: len(places)]
         self._shown[places[last]] = blocks[last]
 
-        since = frames - offsets[np.searchsorted(offsets, frames, "right") - 1]
+        ordinals = frames - offsets[np.searchsorted(offsets, frames, "right") - 1]
         shape = count, self._rows
         rows = np.bincount(at * self._rows + places // self.columns, minlength=count * self._rows)
-        whole = (rows.reshape(shape) > _MAX_SINGLE_BLOCKS) | (since == 0)[:, None]
+        whole = (rows.reshape(shape) > _MAX_SINGLE_BLOCKS) | (ordinals == 0)[:, None]
         in_row = whole[at, places // self.columns]
         frame, row = np.nonzero(whole)
         row_places = row[:, None] * self.columns + np.arange(self.columns)
@@ -157,7 +157,9 @@ class FilmContents:
         shown = np.where(has_changed, np.append(-1, blocks)[latest], before[row_places])
         self._coded = len(self._store)
         single = Changes(at[~in_row], places[~in_row], blocks[~in_row, None])
-        return ContentBatch(since, single, Changes(frame, row * self.columns, shown), self._store)
+        return ContentBatch(
+            ordinals, single, Changes(frame, row * self.columns, shown), self._store
+        )
 
     def _differences(
         self, keys: np.ndarray, blocks: np.ndarray, count: int
@@ -186,14 +188,14 @@ class FilmContents:
         )
         at, places = keys[start:beyond] % count, keys[start:beyond] // count - first
         under = blocks[start:beyond]
-        seen = np.array([layer.index[frames] for layer in band.layers]).reshape(-1, count)
-        moved = (np.diff(seen, axis=1, prepend=-1) != 0).any(axis=0)
-        moved[0] = band.seen is None or (seen[:, 0] != band.seen).any()
-        band.seen = seen[:, -1]
+        patches = np.array([layer.index[frames] for layer in band.layers]).reshape(-1, count)
+        moved = (np.diff(patches, axis=1, prepend=-1) != 0).any(axis=0)
+        moved[0] = band.last_patches is None or (patches[:, 0] != band.last_patches).any()
+        band.last_patches = patches[:, -1]
         parts = [(keys[:0], blocks[:0])]
         for frame in np.union1d(np.flatnonzero(moved), at).tolist():
             now = at == frame
-            band.under[places[now]] = under[now]
+            band.picture_blocks[places[now]] = under[now]
             numbers = np.array(self._store.add_pixels(self._composed(band, int(frames[frame]))))
             changed = first + np.flatnonzero(self._shown[first:end] != numbers)
             self._shown[first:end] = numbers
@@ -209,7 +211,7 @@ class FilmContents:
         self._canvas[rows] = self._paper[rows]
         bottom = self._drawn.place[0].stop
         if rows.start < bottom < rows.stop:  # the border cuts a macroblock
-            part = self._store.pixels(band.under).swapaxes(0, 1).reshape(SIDE, -1, 3)
+            part = self._store.pixels(band.picture_blocks).swapaxes(0, 1).reshape(SIDE, -1, 3)
             self._canvas[rows.start : bottom] = part[: bottom - rows.start]
         for layer in band.layers:
             layer.paste(self._canvas, frame)

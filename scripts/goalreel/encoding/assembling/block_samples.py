@@ -77,7 +77,7 @@ class _Slices:
         self._quantizers, self._length_bytes = quantizers, length_bytes
         self._store: BlockStore | None = None
 
-    def _forget(self, store: BlockStore) -> None:
+    def _reset(self, store: BlockStore) -> None:
         """Drop all strips and slices, since block numbers refer to a new store."""
         self._store, self._codes = store, np.zeros(0, np.uint8)
         nothing = np.zeros(_NOTHING + 1, np.int64)
@@ -118,7 +118,7 @@ class _Slices:
     def samples(self, batch: ContentBatch) -> tuple[bytearray, np.ndarray]:
         """Return the samples of a batch, concatenated, and the size of each."""
         if batch.store is not self._store:
-            self._forget(batch.store)
+            self._reset(batch.store)
         frames, places, ends, strips = self._cover(batch)
         most = self._macroblocks + 1
         keys, which = np.unique((strips * most + places) * most + ends, return_inverse=True)
@@ -135,8 +135,8 @@ class _Slices:
         *_, orders = self._headers(self._table.kinds[strips], places)
         # No frame_num makes a header look like a start code: at most ten bits of 0 are adjacent.
         places = 8 * (np.cumsum(sizes) - sizes) + orders
-        put_numbers(data, places, batch.since[frames], FRAME_NUM_BITS)
-        return data, np.add.reduceat(sizes, np.searchsorted(frames, np.arange(len(batch.since))))
+        put_numbers(data, places, batch.ordinals[frames], FRAME_NUM_BITS)
+        return data, np.add.reduceat(sizes, np.searchsorted(frames, np.arange(len(batch.ordinals))))
 
     def _cover(self, batch: ContentBatch) -> tuple[np.ndarray, ...]:
         """Return the slices of a batch in raster order: frames, places, ends, strips, (n,) each.
@@ -146,7 +146,10 @@ class _Slices:
         """
         most, (frames, places, _) = self._macroblocks, batch.rows
         strips = np.zeros(len(frames), np.int64)
-        for kind, which in ((_ROW, batch.since[frames] > 0), (_CARD, batch.since[frames] == 0)):
+        for kind, which in (
+            (_ROW, batch.ordinals[frames] > 0),
+            (_CARD, batch.ordinals[frames] == 0),
+        ):
             strips[which] = self._strips(kind, batch.rows.blocks[which])
         frames = np.append(batch.single.frames, frames)
         places = np.append(batch.single.places, places)
@@ -160,7 +163,7 @@ class _Slices:
         ends = np.where(is_single, following, places + self._columns)
         skipped = ends < following
         # Skipped macroblocks before the first strip of a frame.
-        first = np.full(len(batch.since), most)
+        first = np.full(len(batch.ordinals), most)
         np.minimum.at(first, frames, places)
         firsts = np.flatnonzero(first)
         nothing = np.full(skipped.sum() + len(firsts), _NOTHING)

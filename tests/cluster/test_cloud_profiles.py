@@ -59,7 +59,7 @@ def test_profiles_hold_only_options_that_snakemake_knows(tmp_path):
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_option_of_a_profile_has_its_comment(profile):
+def test_profile_options_have_comments(profile):
     blocks = re.split(r"\n\s*\n", text(profile).strip())
     assert len(blocks) > 3
     for block in blocks:

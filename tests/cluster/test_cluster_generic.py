@@ -56,7 +56,7 @@ def with_qsub(tmp_path, before=":") -> dict:
     return {"PATH": f"{qsub.parent}:/usr/bin:/bin"}
 
 
-def test_a_film_by_qsub_is_the_local_one(project, tmp_path, filmed):
+def test_qsub_film_equals_local_film(project, tmp_path, filmed):
     config = {"reaches": 8, "shard_size": 4}  # as the fixture `filmed`
     project.run(*PROFILE, config=config, **with_qsub(tmp_path))
     assert hashes(project.folder / "results") == hashes(filmed.folder / "results")
@@ -77,7 +77,7 @@ def test_job_rejects_options_edited_after_submission(project, tmp_path):
     assert not (project.folder / target).exists()
 
 
-def test_jobs_of_two_modules_of_one_workflow_find_their_own_plan(project, tmp_path):
+def test_jobs_of_two_modules_find_their_own_plan(project, tmp_path):
     (tmp_path / "Snakefile").write_text(TWO.format(snakefile=project.folder / "Snakefile"))
     project.run(*PROFILE, "-s", "../Snakefile", **with_qsub(tmp_path))
     assert (tmp_path / "submitted").read_text().count("\n") == 2

@@ -50,7 +50,7 @@ def read(name: str) -> str:
     return (REPOSITORY / name).read_text(encoding="utf-8")
 
 
-def test_the_image_has_pinned_packages_and_no_root():
+def test_image_has_pinned_packages_and_no_root():
     (install,) = [words for words in steps("RUN") if "pip" in words]
     assert "--require-hashes" in install
     lock = install[install.index("--requirement") + 1]

@@ -74,7 +74,7 @@ def stats(output: str) -> dict[str, int]:
     return {r: int(n) for r, n in re.findall(r"^(\w+) +(\d+)$", table, re.M) if r != "all"}
 
 
-def test_jobs_without_a_shared_disk_make_a_local_runs_bytes(stored, filmed, pods):
+def test_jobs_without_shared_disk_make_the_bytes_of_a_local_run(stored, filmed, pods):
     """The job, which starts in an empty folder, gets the files of the workflow from S3."""
     assert stored.hashes() == hashes(filmed.folder / "results")
     (pod,) = pods.glob("pod.*")
@@ -92,7 +92,7 @@ def test_preflight_names_file_that_remote_jobs_would_lack(stored, pods):
     assert "Traceback" not in output and "Submitted job" not in output
 
 
-def test_logs_and_benchmarks_are_there_too(stored, filmed):
+def test_bucket_holds_logs_and_benchmarks(stored, filmed):
     local = {str(path.relative_to(filmed.folder / "results")) for path in files(filmed.folder)}
     assert set(stored.names()) >= local - {"config.yaml", "logs/run.lock"}
     assert b" frames" in stored.read("logs/concat.log")
@@ -103,7 +103,7 @@ def files(folder: Path) -> list[Path]:
     return [path for path in (folder / "results").rglob("*") if path.is_file()]
 
 
-def test_the_summary_says_where_the_film_is(stored):
+def test_summary_names_the_address_of_the_film(stored):
     summary = addresses(stored.output)
     assert summary["concat"].startswith(f"{ADDRESS}/film.mp4")
     assert summary["episodes"].startswith(f"{ADDRESS}/episodes.csv")

@@ -88,7 +88,7 @@ def act(observations):
 """
 
 
-def test_a_job_that_runs_out_of_memory_is_tried_again_with_more(project, cluster):
+def test_job_out_of_memory_is_retried_with_more(project, cluster):
     (project.folder / "greedy.py").write_text(GREEDY)
     config = FEW | {"policy": "{name: python, file: greedy.py}"}
     before = cluster.jobs()
@@ -121,7 +121,7 @@ def test_job_rejects_code_edited_after_submission(project, cluster):
     assert not (project.folder / TRAJECTORIES).exists()
 
 
-def test_a_film_by_way_of_the_nodes_own_disks_is_the_local_one(project, cluster, once, tmp_path):
+def test_film_through_node_disks_equals_local_film(project, cluster, once, tmp_path):
     scratch = tmp_path / "node"
     options = ("--workflow-profile", "profiles/slurm-scratch", *QUICK, *WITHOUT_ACCOUNTS)
     options += ("--remote-job-local-storage-prefix", f"{scratch}/$SLURM_JOB_ID")

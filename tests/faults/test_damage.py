@@ -69,7 +69,9 @@ MIDDLE += [(whose, kind) for whose, (_, kinds) in OTHERS.items() for kind in kin
 
 @pytest.mark.parametrize(("damage", "kind"), sampled(MIDDLE))
 @trials(2)
-def test_damage_in_the_middle_of_a_run(filmed, once, expected, tmp_path, damage, kind, trial):
+def test_run_rejects_or_rebuilds_damaged_file(
+    filmed, once, expected, tmp_path, damage, kind, trial
+):
     project, rng = filmed.copied(tmp_path / "project"), generator(damage, kind, trial)
     results, names = project.folder / "results", files_of(kind)
     forget(project, *AFTER[kind])
@@ -91,7 +93,7 @@ def test_damage_in_the_middle_of_a_run(filmed, once, expected, tmp_path, damage,
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", AFTER)
 @trials(2)
-def test_damage_after_a_finished_run(filmed, expected, tmp_path, kind, trial):
+def test_next_run_repairs_damage_of_finished_run(filmed, expected, tmp_path, kind, trial):
     """Cut the file with a new time stamp, as a power cut leaves it."""
     project, rng = filmed.copied(tmp_path / "project"), generator("finished", kind, trial)
     name = rng.choice(files_of(kind))
@@ -103,7 +105,7 @@ def test_damage_after_a_finished_run(filmed, expected, tmp_path, kind, trial):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["atlas", "coded_atlas"])
 @trials(3)
-def test_damage_in_the_users_cache(filmed, expected, tmp_path, kind, trial):
+def test_run_repairs_damaged_user_cache(filmed, expected, tmp_path, kind, trial):
     project, rng = filmed.copied(tmp_path / "project"), generator("cache", kind, trial)
     project.cache = tmp_path / "cache"
     shutil.copytree(filmed.cache, project.cache, ignore=shutil.ignore_patterns(".*"))
@@ -130,7 +132,7 @@ def found(project: Project, config: dict) -> set[Path]:
 
 @pytest.mark.parametrize("run", sampled(RUNS))
 @trials(10)
-def test_damage_that_no_time_stamp_shows(once, tmp_path, run, trial):
+def test_verify_finds_damage_without_new_time_stamp(once, tmp_path, run, trial):
     """After a finished run `verify` finds the damage of any file."""
     config, targets = RUNS[run]
     made = once(run, lambda fresh: fresh.run("-j", "2", *targets, config=config))

@@ -47,7 +47,7 @@ ENDINGS = {
 
 @pytest.mark.parametrize("ending", sampled(ENDINGS))
 @trials(6)
-def test_a_run_that_is_stopped(project, expected, ending, trial):
+def test_stopped_run_recovers(project, expected, ending, trial):
     process = project.start("-j", "2", config=SMALL)
     wait_for_a_moment(project, process, generator(ending, trial))
     number, kill = ENDINGS[ending]
@@ -68,7 +68,7 @@ OTHER = {  # other runs than a Mountain Car film, and their targets
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", OTHER)
 @trials(4)
-def test_another_run_that_is_killed(project, once, kind, trial):
+def test_killed_run_of_other_kinds_recovers(project, once, kind, trial):
     config, targets = OTHER[kind]
     made = once(f"killed: {kind}", lambda fresh: fresh.run("-j", "2", *targets, config=config))
     process = project.start("-j", "2", *targets, config=config)
@@ -81,7 +81,7 @@ def test_another_run_that_is_killed(project, once, kind, trial):
 
 @pytest.mark.slow
 @trials(6)
-def test_two_folders_on_one_cold_user_cache(project, tmp_path, expected, trial):
+def test_killed_run_does_not_harm_shared_user_cache(project, tmp_path, expected, trial):
     """One run is killed and the other continues. Both end with the right results."""
     rng = generator("two folders", trial)
     project.cache = tmp_path / "cold cache"
@@ -111,7 +111,7 @@ def kill_one(project, rng, config, programs, option="") -> None:
 
 
 @trials(10)
-def test_a_stage_that_is_killed(project, expected, trial):
+def test_run_with_killed_stage_recovers(project, expected, trial):
     programs = tuple(f"{stage}.py" for stage in STAGES)
     kill_one(project, generator("stage", trial), SMALL, programs)
     recover(project, expected)
@@ -119,7 +119,7 @@ def test_a_stage_that_is_killed(project, expected, trial):
 
 @pytest.mark.slow
 @trials(10)
-def test_an_ffmpeg_that_is_killed(project, once, trial):
+def test_run_with_killed_ffmpeg_recovers(project, once, trial):
     kill_one(project, generator("ffmpeg", trial), BY_X264, ("ffmpeg",), "-i")
     encoded = once("encoded", lambda fresh: fresh.run("-j", "2", config=BY_X264))
     recover(project, hashes(encoded.folder / "results"), BY_X264)

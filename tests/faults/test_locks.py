@@ -18,7 +18,7 @@ def locked(project: Project):
 
 
 @pytest.mark.slow
-def test_a_killed_run_leaves_a_lock_that_unlock_removes(project, expected):
+def test_unlock_removes_lock_of_killed_run(project, expected):
     process = locked(project)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=BOUND)
@@ -27,7 +27,7 @@ def test_a_killed_run_leaves_a_lock_that_unlock_removes(project, expected):
     recover(project, expected)
 
 
-def test_two_runs_at_once(project, expected):
+def test_second_run_stops_while_first_continues(project, expected):
     first = locked(project)
     os.kill(first.pid, signal.SIGSTOP)  # alive but stopped
     try:

@@ -16,7 +16,7 @@ FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 
 
 @pytest.mark.parametrize("name", [HARSH, NEWLINE, "-a b-"], ids=ascii)
-def test_a_project_in_a_folder_of_any_name(tmp_path, user_cache, expected, name):
+def test_project_works_in_folder_of_any_name(tmp_path, user_cache, expected, name):
     (tmp_path / name).mkdir()
     project = Project(tmp_path / name, user_cache)
     project.run("-j", "2", config=SMALL)
@@ -25,7 +25,7 @@ def test_a_project_in_a_folder_of_any_name(tmp_path, user_cache, expected, name)
 
 
 @trials(3)
-def test_time_stamps_in_the_future(project, expected, trial):
+def test_run_accepts_time_stamps_in_the_future(project, expected, trial):
     """The time stamps are those of a clock that was set back in the middle of a run."""
     project.run("-j", "2", "--until", ["simulate", "render", "atlas"][trial % 3], config=SMALL)
     for path in (project.folder / "results").rglob("*"):
@@ -35,7 +35,7 @@ def test_time_stamps_in_the_future(project, expected, trial):
 
 @pytest.mark.skipif(FAKETIME is None, reason="needs libfaketime (apt-get install faketime)")
 @pytest.mark.parametrize("offset", ["+1d", "-1d"])
-def test_a_clock_that_jumps_between_two_runs(project, expected, offset):
+def test_run_accepts_jumping_clock(project, expected, offset):
     clock = {"LD_PRELOAD": str(FAKETIME), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     project.run("-j", "2", "--until", "render", config=SMALL, **clock)
     made = (project.folder / "results" / "frames" / "00000.npz").stat().st_mtime

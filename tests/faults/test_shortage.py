@@ -27,7 +27,7 @@ def failed(project: Project, within=(), **environment: str) -> str:
 
 
 @trials(6)
-def test_the_disk_is_full(project, expected, trial):
+def test_run_with_full_disk_fails_and_recovers(project, expected, trial):
     results = project.folder / "results"
     results.mkdir()
     kilobytes = generator("disk", trial).choice([60, 200, 400, 1500, 1800, 2200])
@@ -43,7 +43,7 @@ def test_the_disk_is_full(project, expected, trial):
 
 
 @pytest.mark.slow
-def test_the_results_folder_may_not_be_written(project, expected):
+def test_run_without_write_permission_fails_and_recovers(project, expected):
     results = project.folder / "results"
     results.mkdir(mode=0o555)
     within = ()
@@ -62,7 +62,7 @@ MEMORY = [f"-v {1024 * megabytes}" for megabytes in (50, 70, 90, 110, 130)]  # a
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [*MEMORY, "-n 6", "-n 7", "-n 8"])
-def test_memory_or_file_handles_run_out(project, expected, tmp_path, limit):
+def test_run_without_memory_or_handles_fails_and_recovers(project, expected, tmp_path, limit):
     """Each job's shell first limits the address space, which works on any system."""
     (tmp_path / "limit.sh").write_text(f"ulimit {limit}\n")
     output = failed(project, BASH_ENV=str(tmp_path / "limit.sh"))

@@ -74,7 +74,7 @@ _KEYS = keys | st.integers() | st.none() | st.booleans() | st.floats() | st.tupl
 
 @examples(sample=150, full=20_000)
 @given(st.fixed_dictionaries({}, optional=_OPTIONS), st.dictionaries(_KEYS, junk, max_size=1))
-def test_any_configuration_is_taken_or_refused_by_name(given_, others):
+def test_config_is_accepted_or_rejected_by_name(given_, others):
     config = loaded(given_ | others, ": ")
     if config is not None:  # a valid one can be planned
         canonical(config)
@@ -86,7 +86,7 @@ def test_any_configuration_is_taken_or_refused_by_name(given_, others):
 
 @examples(sample=150, full=20_000)
 @given(st.data())
-def test_one_wrong_value_is_refused_by_its_key(data):
+def test_wrong_value_is_rejected_by_key(data):
     names = [(key, None) for key in _SCHEMA["properties"] if key not in ("env", "env_kwargs")]
     names += [
         (key, inner)

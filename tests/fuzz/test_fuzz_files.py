@@ -78,7 +78,7 @@ _READERS = {
 
 
 @pytest.mark.parametrize("name", _READERS)
-def test_any_file_is_read_or_refused_by_name(run, tmp_path, name):
+def test_file_is_read_or_rejected_by_name(run, tmp_path, name):
     sound = (run / name).read_bytes()
     strategy = mutated_bytes(sound)
     if name == "recording.npz":  # checksums reject all others
@@ -111,7 +111,7 @@ def _fields(draw, table: str):
 
 @examples(sample=300, full=15_000)
 @given(st.data())
-def test_any_spec_is_taken_or_refused(run, data):
+def test_spec_is_accepted_or_rejected(run, data):
     names = ("trajectories/00000.npz", "segments/00000.mp4", "film.mp4", "tables.json")
     spec = json.loads(read_spec(run / data.draw(st.sampled_from(names))).text)
     text = json.dumps(data.draw(mutated_json(spec)))

@@ -28,7 +28,7 @@ def narrowed(values: list[int], rng) -> np.ndarray:
 
 
 @pytest.mark.parametrize("trial", range(60 if FULL else 6))
-def test_a_random_recording_is_played_as_gymnasium_plays_it(tmp_path, trial):
+def test_random_recording_plays_as_in_gymnasium(tmp_path, trial):
     rng = np.random.default_rng(trial)
     name, most_seed = rng.choice(ENVS), int(rng.choice([100, 2**31, 2**53]))
     env, rows, recorded = gymnasium.make(name), [], []

@@ -90,7 +90,7 @@ def taken(ring: Ring) -> dict[str, np.ndarray]:
     return {name: np.concatenate([rows[name] for rows in pieces]) for name in pieces[0]}
 
 
-def test_rows_are_what_was_played():
+def test_collector_rows_equal_played_steps():
     """The test replays the actions of the rows."""
     alone = Alone(1.0)
     for _ in range(230):
@@ -126,7 +126,7 @@ def test_rows_are_what_was_played():
     assert ended >= 4 * NUM_ENVS
 
 
-def test_it_acts_on_the_frames_that_gymnasium_stacks(monkeypatch):
+def test_collector_acts_on_gymnasium_stacks(monkeypatch):
     """The first frame of an episode fills its first stack."""
     alone, given = Alone(0.0), []
     monkeypatch.setattr(
@@ -144,7 +144,7 @@ def test_it_acts_on_the_frames_that_gymnasium_stacks(monkeypatch):
             assert np.array_equal(stacks[index], own["frame"][step - back])
 
 
-def test_an_interpreter_or_game_of_no_use_is_named(tmp_path):
+def test_useless_interpreter_or_game_is_named(tmp_path):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho 'no car today' >&2\nexit 3\n")
     python.chmod(0o755)
@@ -207,7 +207,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_processes_that_play_need_no_pytorch():
+def test_collector_processes_need_no_pytorch():
     code = "import sys, goalreel.training.pixels.collector; sys.exit('torch' in sys.modules)"
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")}
     assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0

@@ -27,7 +27,7 @@ SHORT = Settings(total_timesteps=120, hidden=(16, 16), learning_starts=40)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_same_seed_gives_the_same_weights(variant):
+def test_same_seed_gives_same_weights(variant):
     settings = replace(VARIANTS[variant], total_timesteps=120, hidden=(16, 16), learning_starts=40)
     one, again, other = (train(settings, variant, seed) for seed in (1, 1, 2))
     assert len(one.weights) == 1 and one.metrics.decisions >= 120
@@ -44,7 +44,7 @@ def test_the_same_seed_gives_the_same_weights(variant):
         pytest.param({"n_envs": 3}, {"wrapped": False}, marks=pytest.mark.slow),
     ],
 )
-def test_what_only_saves_time_changes_no_weight(changes, same):
+def test_time_saving_settings_change_no_weight(changes, same):
     settings = replace(SHORT, **changes)
     one, other = (train(each, "baseline", 1) for each in (settings, replace(settings, **same)))
     for name, weights in one.weights[0].items():
@@ -52,7 +52,7 @@ def test_what_only_saves_time_changes_no_weight(changes, same):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_each_decision_is_learned_from_as_often(variant, monkeypatch):
+def test_decisions_are_sampled_equally_often(variant, monkeypatch):
     sizes = []
 
     def learn(learner, batch):
@@ -68,7 +68,7 @@ def test_each_decision_is_learned_from_as_often(variant, monkeypatch):
     assert abs(sum(sizes) - 240 * 32) <= 2 * 16 * 32
 
 
-def test_the_log_has_a_row_for_each_episode():
+def test_log_has_a_row_per_episode():
     trained = train(SHORT, "baseline", 1)
     metrics, rows = trained.metrics, trained.episodes
     decisions, frames, seconds, returns, *_ = zip(*rows, strict=True)
@@ -81,7 +81,7 @@ def test_the_log_has_a_row_for_each_episode():
 
 
 @pytest.mark.slow
-def test_it_learns_to_drive():
+def test_dqn_learns_to_drive():
     """The fastest variant needs less than half of 240,000 frames."""
     metrics = train(VARIANTS["fast"], "fast", 1).metrics
     assert metrics.solved and metrics.last >= -110 and metrics.decisions < 10_000
@@ -121,7 +121,7 @@ def test_solved_training_ends_and_excludes_evaluation_time(monkeypatch):
     assert metrics.seconds < 2.0 and metrics.cpu_seconds < 2.0, "two evaluations take 2 s"
 
 
-def test_transitions_know_an_end_from_a_time_limit():
+def test_transitions_distinguish_end_from_time_limit():
     """The value after a time limit counts, and discounts follow the duration of an action."""
     obs, next_obs, reset_obs = np.arange(24, dtype=np.float32).reshape(3, 4, 2)
     lasted, flags = np.array([12, 5, 8, 3]), np.array([[0, 1, 0, 1], [0, 0, 1, 1]], bool)
@@ -144,7 +144,7 @@ def test_epsilon_falls_and_stays():
     assert abs((chosen != 2).mean() - 0.2) < 0.03
 
 
-def test_the_oldest_transitions_are_written_over():
+def test_new_transitions_overwrite_the_oldest():
     replay = StateReplay(10)
     for number in range(4):
         count = np.full(4, number)

@@ -29,7 +29,7 @@ def driven(once):
     return once("driven", lambda fresh: fresh.run("-j", "2", config=BASE))
 
 
-def test_what_was_trained_drives(driven):
+def test_trained_policy_reaches_the_goal(driven):
     folder = driven.folder / "results" / "train" / "fast" / "7"
     kept = read_checkpoints(folder / "policy.npz")
     network = Network.of(kept.weights[kept.choose("best")])
@@ -101,13 +101,13 @@ def test_report_shows_learning_film_and_comparison_verifies(compared, tmp_path):
         ("comparison", '"Baseline"', '"The baseline"', TABLE),
     ],
 )
-def test_what_code_of_training_reruns(compared, tmp_path, module, old, new, jobs):
+def test_edited_training_code_reruns_the_training(compared, tmp_path, module, old, new, jobs):
     project = compared.copied(tmp_path / "project")
     project.edit(f"scripts/goalreel/training/dqn/{module}.py", old, new)
     assert project.jobs(*TARGETS, config=COMPARED) == jobs
 
 
-def test_bad_checkpoints_are_named(driven, tmp_path):
+def test_unknown_checkpoint_is_named(driven, tmp_path):
     project = driven.copied(tmp_path / "project")
     said = project.fail(SHARD, config=BASE | {"policy": "{name: dqn, checkpoint: 17}"})
     assert "policy.checkpoint: '17' is not a checkpoint of this policy" in said

@@ -99,7 +99,7 @@ def in_turns(parts):
 
 @pytest.mark.parametrize("stack", [1, 2, 4])
 @pytest.mark.parametrize("size", [5000, 300])
-def test_samples_are_what_gymnasium_stacks(stack, size):
+def test_samples_equal_gymnasium_stacks(stack, size):
     played = [recorded(env, 2000, stack) for env in range(3)]
     replay = FrameReplay(3, size, SHAPE, stack)
     rows = in_turns([rows for rows, _ in played])

@@ -25,7 +25,7 @@ NEEDS_ALE = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize("warp", ["area", "pillow"])
-def test_the_car_is_seen_as_gymnasium_draws_it(warp):
+def test_car_envs_observe_gymnasium_frames(warp):
     """Another test compares the cars' states with Gymnasium's."""
     envs, cars = make_envs(game_settings(CAR, warp=warp), 7, 3), Cars(7, 3, 4)
     env = gymnasium.make(CAR, render_mode="rgb_array")
@@ -70,7 +70,7 @@ def test_the_car_is_seen_as_gymnasium_draws_it(warp):
 
 
 @NEEDS_ALE
-def test_a_games_return_is_what_the_game_paid():
+def test_return_equals_unclipped_rewards():
     """The learner sees lives, clipped rewards and no-ops."""
     envs = make_envs(game_settings(BREAKOUT), 3, 2)
     assert envs.actions == 4 and envs.obs.shape == (2, 84, 84)
@@ -103,7 +103,7 @@ def test_endless_game_is_truncated_after_five_minutes():
 
 
 @NEEDS_ALE
-def test_ales_games_are_named_as_gymnasium_registers_them():
+def test_ale_game_names_match_gymnasium_registry():
     import ale_py
 
     gymnasium.register_envs(ale_py)
@@ -119,7 +119,7 @@ def test_ales_games_are_named_as_gymnasium_registers_them():
     ],
     ids=["ale", "mario"],
 )
-def test_a_collectors_process_plays_the_game(python, values):
+def test_collector_process_plays_the_game(python, values):
     """Half of the actions come from the network, which this interpreter computes with NumPy."""
     game = dataclasses.asdict(game_settings(**values))
     actions, num_envs = actions_of(python, game), 2
@@ -162,14 +162,14 @@ def test_unknown_games_are_named(game, message):
 
 
 @NEEDS_ALE
-def test_a_game_without_lives_or_fire_has_neither_wrapper():
+def test_game_without_lives_or_fire_has_neither_wrapper():
     envs = make_envs(game_settings("ALE/Freeway-v5"), 0, 1)
     ends = [envs.step(np.array([1])).terminated[0] for _ in range(50)]
     envs.close()
     assert not any(ends)
 
 
-def test_a_missing_package_is_named(monkeypatch):
+def test_missing_package_is_named(monkeypatch):
     with pytest.raises(GoalreelError, match=r"goalreel\[mario\]' .*NumPy 2"):
         make_envs(game_settings("SuperMarioBros-1-1-v0"), 0, 1)
     monkeypatch.setattr(np, "__version__", "1.26.4")
@@ -197,7 +197,7 @@ def test_sub_environments_are_gymnasiums_environments(num_envs, skip):
 
 
 @pytest.mark.parametrize("shape", [(210, 160), (240, 256), (400, 600)])
-def test_area_is_opencvs(shape):
+def test_area_interpolation_equals_opencv(shape):
     cv2 = pytest.importorskip("cv2", reason="takes OpenCV, which is no requirement")
     rng = np.random.default_rng(0)
     for colors in (4, 16, 256):  # few colors give many sums halfway between two integers

@@ -39,7 +39,7 @@ def by_hand(model, target, batch: Transitions) -> float:
     return sum(losses) / len(losses)
 
 
-def test_the_loss_is_that_of_the_formulas():
+def test_loss_equals_the_formulas():
     learner, other = Learner(SMALL, 1), Learner(SMALL, 2)
     learner.model.load_state_dict(other.model.state_dict())  # the target keeps the old weights
     target = Learner(SMALL, 1).model
@@ -48,7 +48,7 @@ def test_the_loss_is_that_of_the_formulas():
     assert learner.learn(batch) == pytest.approx(wanted, rel=1e-5)
 
 
-def test_the_target_stays_until_it_is_updated():
+def test_target_stays_until_its_update():
     learner, batch = Learner(SMALL, 1), some(64)
     old = Learner(SMALL, 1).model  # the target of the beginning
     for _ in range(5):
@@ -63,7 +63,7 @@ def test_the_target_stays_until_it_is_updated():
 
 
 @pytest.mark.filterwarnings("ignore:.*precision lowered")  # by Gymnasium's wrapper itself
-def test_rescaled_observations_are_gymnasiums():
+def test_rescaled_observations_equal_gymnasium():
     import gymnasium as gym
 
     plain = gym.make("MountainCar-v0")
@@ -76,7 +76,7 @@ def test_rescaled_observations_are_gymnasiums():
         assert learner.values(seen[None])[0] == pytest.approx(values, abs=1e-5)
 
 
-def test_weights_are_of_a_network_of_raw_observations():
+def test_saved_weights_take_raw_observations():
     learner = Learner(SMALL, 1)
     learner.learn(some(64))
     seen = some(500).obs

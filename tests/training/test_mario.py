@@ -89,7 +89,7 @@ print(json.dumps([rows, ended]))
     assert [game for game in ended if game[0] == 0] == wanted[1] != []
 
 
-def test_a_film_shows_the_packages_own_screens(tmp_path):
+def test_film_shows_screens_of_the_package(tmp_path):
     """The test compares pixels and rewards of an episode that ends with a life and of a truncated one."""
     (tmp_path / "right.py").write_text(
         "def act(observations):\n    return [1] * len(observations)\n"
@@ -113,7 +113,7 @@ def test_a_film_shows_the_packages_own_screens(tmp_path):
     assert lengths[0] < lengths[1] == 250
 
 
-def test_a_network_sees_in_a_film_what_its_training_shows(tmp_path):
+def test_film_observations_equal_training_observations(tmp_path):
     """The test compares every fourth screen, warped, after the no-ops at the start."""
     path = random_policy(tmp_path / "policy.npz", "SuperMarioBros-1-1-v0", 7)
     assert mario(WATCHED, str(path), json.dumps(SETTINGS)) == 40

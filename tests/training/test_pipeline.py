@@ -141,7 +141,7 @@ def test_updates_are_due_by_the_training_frequency():
     ]
 
 
-def test_the_best_evaluation_is_kept_and_so_are_the_checkpoints():
+def test_training_keeps_best_evaluation_and_checkpoints():
     learner = Mock(device="cpu")
     with patch("goalreel.training.pixels.trainer.FrameReplay", return_value=Mock(device="cpu")):
         trainer = Trainer(PipelineSettings(**SECTION | {"total_timesteps": 2000}), learner)
@@ -214,7 +214,7 @@ def rows_of(table: Path) -> list[dict[str, float]]:
 
 
 @pytest.mark.slow
-def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypatch):
+def test_stopped_training_saves_itself_and_resumes(tmp_path, capsys, monkeypatch):
     """The resumed training may have more frames, unlike other options."""
     monkeypatch.setattr("torch.set_num_threads", lambda count: None)
     first = stopped_by(signal.SIGTERM, tmp_path, r"decisions, .* [1-9]\d* updates")
@@ -253,7 +253,7 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
 
 
 @pytest.mark.slow
-def test_any_failure_saves_the_training_and_is_told(tmp_path, capsys, monkeypatch):
+def test_failing_training_saves_itself_and_reports(tmp_path, capsys, monkeypatch):
     pixels = cli.program("pixels")
 
     monkeypatch.setattr("torch.set_num_threads", lambda count: None)
@@ -282,7 +282,7 @@ def sample(**others) -> dict:
     return dict.fromkeys(COLUMNS, 0) | others
 
 
-def test_the_monitor_tells_rates_since_the_look_before(capsys, tmp_path):
+def test_monitor_reports_rates_since_its_last_row(capsys, tmp_path):
     table, rows = tmp_path / "so_far.csv", [[0] * len(COLUMNS)]
     monitor = Monitor(sample(seconds=10.0, decisions=1000, blocked=1.5), 5000, rows, table)
     after = sample(seconds=14.0, decisions=3000, updates=8, blocked=3.5, learning=3.0)
@@ -298,13 +298,13 @@ def test_the_monitor_tells_rates_since_the_look_before(capsys, tmp_path):
     assert table.read_text().count("\n") == 3
 
 
-def test_a_plot_is_drawn_of_any_table(tmp_path):
+def test_plot_accepts_any_monitor_table(tmp_path):
     for rows in ([], [[1] * len(COLUMNS)], [[1] * len(COLUMNS), [None] * len(COLUMNS)]):
         plot_training(tmp_path / "p.svg", rows, "a game", "{}")
         assert "a game" in read_caption(tmp_path / "p.svg").description
 
 
-def test_a_policys_networks_are_those_that_were_evaluated(tmp_path):
+def test_policy_file_holds_the_evaluated_networks(tmp_path):
     from goalreel.training.pixels.session import Session
     from goalreel.training.pixels.training import write_results
 

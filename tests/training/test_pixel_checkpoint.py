@@ -67,7 +67,7 @@ def path(saved, tmp_path):
     return path
 
 
-def test_a_training_resumes_as_it_was(path, saved):
+def test_checkpoint_restores_learner_and_buffer(path, saved):
     (learner, replay, _), (other, refilled) = saved, new()
     progress = resume(path, IDENTITY, other, refilled)
     assert str(progress) == str(PROGRESS)
@@ -95,7 +95,7 @@ def test_a_training_resumes_as_it_was(path, saved):
         ({}, {}, 4, "layers.actions is 3, not 4"),
     ],
 )
-def test_one_of_another_training_is_refused(path, game, changes, actions, said):
+def test_checkpoint_of_other_training_is_rejected(path, game, changes, actions, said):
     with pytest.raises(GoalreelError, match=said) as error:
         resume(path, identity_of(GAME | game, settings(**changes), actions), *new())
     assert str(error.value).startswith(f"{path}: cannot be resumed from: it is of another training")
@@ -103,12 +103,12 @@ def test_one_of_another_training_is_refused(path, game, changes, actions, said):
     assert path.exists() and not isinstance(error.value, UnusableFileError), "the workflow keeps it"
 
 
-def test_another_device_may_go_on(path):
+def test_checkpoint_resumes_on_other_device(path):
     faster = settings(autocast=True, device=None)
     assert resume(path, identity_of(GAME, faster, ACTIONS), *new())["frames"] == 12_000
 
 
-def test_a_truncated_or_changed_one_is_refused(path, saved):
+def test_truncated_or_changed_checkpoint_is_rejected(path, saved):
     content = saved[-1]
     for place in range(0, len(content), len(content) // 6):
         changed = content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :]
@@ -130,7 +130,7 @@ class Harmful:
         return open, (self.path, "w")
 
 
-def test_one_that_holds_code_is_refused(path, tmp_path):
+def test_checkpoint_with_code_is_rejected(path, tmp_path):
     made = tmp_path / "made"
     torch.save(torch.load(path, weights_only=True) | {"learner": Harmful(made)}, path)
     write_new_trailer(path)

@@ -32,7 +32,7 @@ def taught(learner: PixelLearner, updates: range) -> list:
     return told
 
 
-def test_a_share_of_the_rate_moves_weights_by_that_share():
+def test_share_of_learning_rate_scales_the_step():
     """The first step of Adam is the learning rate, by the sign of the gradient."""
     moved = []
     for share in (1.0, 0.1):
@@ -44,7 +44,7 @@ def test_a_share_of_the_rate_moves_weights_by_that_share():
     assert moved[1] == pytest.approx(1e-3, rel=1e-2)
 
 
-def test_an_update_follows_the_gradient_of_hubers_loss():
+def test_update_follows_gradient_of_huber_loss():
     part, learner = batch(8, 0), PixelLearner(settings(double=False), ACTIONS, 1)
     model, target = copy.deepcopy(learner.model), copy.deepcopy(learner.model)
     with torch.no_grad():
@@ -62,7 +62,7 @@ def test_an_update_follows_the_gradient_of_hubers_loss():
 
 
 @pytest.mark.parametrize("changes", [{}, {"double": False, "autocast": True, "max_grad_norm": 0.1}])
-def test_the_same_seed_and_batches_give_the_same_weights(changes):
+def test_same_seed_and_batches_give_same_weights(changes):
     one, again, other = (PixelLearner(settings(**changes), ACTIONS, seed) for seed in (1, 1, 2))
     assert largest_difference(one.weights(), other.weights()) > 0
     assert taught(one, range(3)) == taught(again, range(3))
@@ -70,7 +70,7 @@ def test_the_same_seed_and_batches_give_the_same_weights(changes):
 
 
 @pytest.mark.parametrize("autocast", [False, True])
-def test_a_resumed_learner_equals_an_uninterrupted_one(autocast):
+def test_resumed_learner_equals_uninterrupted_one(autocast):
     """The learner is between two updates of the target, so that network and target differ."""
     whole, first, second = (PixelLearner(settings(autocast=autocast), ACTIONS, seed)
                             for seed in (1, 1, 9))  # fmt: skip
@@ -82,7 +82,7 @@ def test_a_resumed_learner_equals_an_uninterrupted_one(autocast):
     assert second.updates == whole.updates == 6
 
 
-def test_clipping_holds_the_gradient():
+def test_clipping_limits_the_gradient():
     found = []
     for limit in (0, 0.05):
         learner = PixelLearner(settings(max_grad_norm=limit), ACTIONS, 1)
@@ -102,14 +102,14 @@ def test_autocast_stays_near_float32():
         assert half[name] != plain[name], "it ran in bfloat16"
 
 
-def test_a_processor_without_bfloat16_learns_in_float32(monkeypatch):
+def test_processor_without_bfloat16_learns_in_float32(monkeypatch):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "avx512_bf16": False})
     both = (PixelLearner(settings(autocast=a), ACTIONS, 1) for a in (False, True))
     plain, asked = (learned(learner, batch(8, 0)) for learner in both)
     assert asked == plain
 
 
-def test_float16_is_scaled_and_an_overflow_changes_no_weight(monkeypatch):
+def test_float16_is_scaled_and_overflow_changes_no_weight(monkeypatch):
     """The CPU's gradient scaler stands for that of a GPU."""
     monkeypatch.setitem(pixel_learner._HALF, "cpu", torch.float16)
     monkeypatch.setattr(pixel_learner, "computes_in_half", lambda device: True)
@@ -145,7 +145,7 @@ def test_double_q_learning_uses_target_value_of_online_choice():
 
 
 @pytest.mark.parametrize("changes", [{}, {"stack": 2}, {"dueling": True}])
-def test_the_network_of_numpy_is_that_of_pytorch(changes):
+def test_numpy_network_equals_pytorch_network(changes):
     learner, stack = PixelLearner(settings(**changes), ACTIONS, 1), changes.get("stack", 4)
     seen = stacks(5, np.random.default_rng(3), stack)
     with torch.no_grad():

@@ -36,7 +36,7 @@ def learned(once):
 
 @pytest.mark.slow
 @NEEDS_TORCH
-def test_it_leaves_policy_table_metrics_and_plot(learned):
+def test_pixels_writes_policy_table_metrics_and_plot(learned):
     results = learned.folder / "results"
     names = ["metrics.json", "monitor.csv", "policy.npz", "training.svg"]
     assert sorted(path.name for path in (results / "pixels").iterdir()) == names
@@ -93,7 +93,7 @@ def test_later_run_films_trained_network(learned, tmp_path):
 
 @pytest.mark.slow
 @NEEDS_TORCH
-def test_the_ages_that_it_keeps_are_filmed(learned, tmp_path):
+def test_training_progress_films_kept_checkpoints(learned, tmp_path):
     project = learned.copied(tmp_path / "project")
     given = config() | {"policy": "{name: pixels}", "train": "{attempts: 1}"}
     assert "pixels" not in project.jobs("training_progress", config=given)
@@ -107,6 +107,6 @@ def test_the_ages_that_it_keeps_are_filmed(learned, tmp_path):
     assert filmed[0] == checkpoint_steps[0] == 0 and set(filmed) <= set(checkpoint_steps)
 
 
-def test_no_film_needs_it(project):
-    """No option imports PyTorch."""
+def test_other_films_plan_no_training(project):
+    """The plan does not need PyTorch, with any options."""
     assert "pixels" not in project.jobs(config=config(game="ALE/Pong-v5"))

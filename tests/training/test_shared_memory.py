@@ -94,12 +94,12 @@ def received(kind: str, items: int, fences: str = "plain") -> tuple[int, int]:
         (ITEMS // 10, False),  # with memory fences, which these processors may not need
     ],
 )
-def test_nothing_is_lost_reordered_or_seen_half_written(monkeypatch, items, ordered):
+def test_ring_loses_reorders_and_tears_no_item(monkeypatch, items, ordered):
     monkeypatch.setattr(rings, "_ORDERED", ordered)
     assert received("patient", items, "plain" if ordered else "fenced") == (items, 0)
 
 
-def test_the_check_would_see_it():
+def test_ring_check_detects_early_publication():
     """The same reader detects a writer that publishes its items too early."""
     _, bad = received("hasty", ITEMS // 10)
     assert bad > 0
@@ -139,7 +139,7 @@ def seen(kind: str) -> tuple[int, int, int]:
     return looks, mixed, place.version
 
 
-def test_no_set_is_seen_half_written():
+def test_weights_are_never_read_half_written():
     looks, mixed, version = seen("patient")
     assert mixed == 0 and version == 3000 and looks > 20
     assert seen("hasty")[1] > 0, "the check would see it"

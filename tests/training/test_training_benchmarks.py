@@ -31,7 +31,7 @@ def test_plain_replay_samples_observed_stacks(vector):
 
 
 @pytest.mark.parametrize("row", ["three", "wrappers_parallel", "goalreel"])
-def test_a_row_of_the_book_is_timed_while_it_learns(monkeypatch, row):
+def test_book_row_is_timed_while_it_learns(monkeypatch, row):
     """The trainings use one process, two processes, and goalreel."""
     monkeypatch.setattr(training, "Trainer", training.Trainer)  # restored afterwards
     monkeypatch.setattr(plain_dqn, "use_fastest_threads", lambda _: None)

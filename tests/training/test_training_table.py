@@ -63,7 +63,7 @@ def test_rows_are_medians_and_changes_against_the_baseline():
     assert np.isnan([alone.faster, alone.longer]).all(), "nothing to compare with"
 
 
-def test_tables_show_the_rows():
+def test_tables_show_all_rows():
     rows = rows_of(TRAININGS)
     lines = as_markdown(rows).splitlines()
     assert [cell.strip() for cell in lines[0].split("|")[1:-1]] == list(HEADER)
@@ -71,7 +71,7 @@ def test_tables_show_the_rows():
     assert "Medians of 3 trainings" in lines[-1]
 
 
-def test_the_table_marks_what_was_trained_on_a_loaded_machine():
+def test_table_marks_trainings_on_loaded_machine():
     """A load above the number of cores marks them, or processes that waited for a core."""
     lines = as_markdown(rows_of(TRAININGS)).splitlines()
     assert lines[4].startswith("| 3 environments \\* | ") and "\\*" not in lines[2] + lines[3]
@@ -81,11 +81,11 @@ def test_the_table_marks_what_was_trained_on_a_loaded_machine():
     assert str(waited).endswith("the machine was loaded")
 
 
-def test_every_variant_has_a_title():
+def test_variants_have_titles():
     assert set(TITLES) == set(VARIANTS)
 
 
-def test_the_band_covers_the_mean_as_often_as_it_says():
+def test_band_covers_the_mean_at_its_level():
     """Samples of a normal distribution have a known mean, which lies in nearly 95 of 100 bands."""
     rng = np.random.default_rng(5)
     values = rng.normal(size=(30, 400))
@@ -106,7 +106,7 @@ def written(folder, metrics):
     return folder / "metrics.json"
 
 
-def test_metrics_come_back_whole_or_not_at_all(tmp_path):
+def test_metrics_round_trip_or_raise(tmp_path):
     path = written(tmp_path, TRAININGS[2])
     assert read_metrics(path) == TRAININGS[2]
     text = path.read_text()
@@ -117,7 +117,7 @@ def test_metrics_come_back_whole_or_not_at_all(tmp_path):
         read_metrics(tmp_path / "none.json")
 
 
-def test_the_stage_writes_tables_and_plots(tmp_path):
+def test_stage_writes_tables_and_plots(tmp_path):
     paths = [written(tmp_path, metrics) for metrics in TRAININGS]
     input_digests = {
         f"{m.variant} {m.seed}": common_digest(json.loads(path.read_text()))

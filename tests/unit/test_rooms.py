@@ -48,7 +48,7 @@ def place(module: str) -> int:
     return -1 if len(parts) == 1 or parts[1] in TOP else ROOMS.index(parts[1])
 
 
-def test_every_module_is_in_a_room():
+def test_modules_are_in_rooms():
     assert {path.stem for path in PACKAGE.glob("*.py")} == TOP | OFFERED | STARTS
     folders = {path.parent.relative_to(PACKAGE).parts[0] for path in PACKAGE.glob("*/**/*.py")}
     assert folders == set(ROOMS)
@@ -62,7 +62,7 @@ def test_rooms_have_at_most_15_modules_and_a_docstring():
         assert purpose and len(purpose.splitlines()) <= 2, folder
 
 
-def test_a_module_imports_only_rooms_above_its_own():
+def test_modules_import_only_earlier_rooms():
     pairs = [
         (name, other)
         for name, path in MODULES.items()
@@ -72,14 +72,14 @@ def test_a_module_imports_only_rooms_above_its_own():
     assert not [(name, other) for name, other in pairs if place(other) > place(name)]
 
 
-def test_no_modules_import_one_another():
+def test_modules_have_no_circular_imports():
     try:
         TopologicalSorter({name: imports(path) for name, path in MODULES.items()}).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
 
 
-def test_training_is_a_closed_house():
+def test_only_training_imports_training():
     def learns(path: Path) -> bool:
         return any(name.startswith("goalreel.training") for name in imports(path))
 

@@ -190,7 +190,7 @@ def test_random_actions_are_drawn_as_documented(env):
             assert np.array_equal(np.ravel(action), (low + drawn).astype(action.dtype))
 
 
-def test_no_frame_and_no_number_depends_on_the_shard(monkeypatch, tmp_path):
+def test_frames_and_numbers_do_not_depend_on_the_shard(monkeypatch, tmp_path):
     def made(name, reaches):
         return film(tmp_path / name, make_environment({"env": "CartPole-v1"}), reaches)
 
@@ -218,7 +218,7 @@ def test_no_frame_and_no_number_depends_on_the_shard(monkeypatch, tmp_path):
         ("TestMoody-v0", ["step 1: Gymnasium gives a different reward", "check=false"]),
     ],
 )
-def test_what_cannot_be_filmed_is_told_with_its_episode(env, parts, tmp_path):
+def test_unfilmable_episode_is_named(env, parts, tmp_path):
     with pytest.raises(GoalreelError) as error:
         film(tmp_path / "f.npz", make_environment({"env": env}), range(6))
     assert not (tmp_path / "f.npz").exists()
@@ -234,7 +234,7 @@ def in_rgb(picture, size) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["Grey", "Channel", "Clear", "Growing"])
-def test_pictures_of_every_form_and_size_are_kept_in_rgb(name, tmp_path):
+def test_frames_of_any_mode_and_size_become_rgb(name, tmp_path):
     config = {"env": f"Test{name}-v0"}
     spec = parse_spec(canonical({"config": config}))
     made, cache = film(tmp_path / "f.npz", make_environment(config), range(6), spec=spec)
@@ -300,7 +300,7 @@ def test_unseeded_environment_is_filmed_once_and_marked(tmp_path):
         ("CartPole-v1", wrapped("builtins:repr"), "does not return an environment"),
     ],
 )
-def test_what_cannot_be_played_is_told(env, options, message, monkeypatch):
+def test_unplayable_environment_is_named(env, options, message, monkeypatch):
     monkeypatch.setattr(episodes, "_MAX_STEPS", 50)
     with pytest.raises(GoalreelError, match=message):
         shard(env, **options)
@@ -364,7 +364,7 @@ def test_trajectories_without_observations_differ_by_their_seeds():
 
 
 @pytest.mark.parametrize("success", ["terminated", "truncated", 25])
-def test_a_reach_is_what_success_says(success):
+def test_success_defines_a_reach(success):
     config = {"env": "CartPole-v1", "max_episode_steps": 20 if success == "truncated" else 500}
     environment, policy = make_environment(config), make_policy(RANDOM)
     made = simulate_reaches(range(8), 7, environment, policy, 99, False, NO_SPEC, success)

@@ -41,7 +41,7 @@ def play(env, seed: int) -> list:
 
 
 @pytest.mark.parametrize(("name", "kwargs"), GAMES)
-def test_every_seed_begins_as_gymnasium_loads_it(loads, name, kwargs):
+def test_seeds_start_as_in_gymnasium(loads, name, kwargs):
     """Two instances take turns; a third is made after they have played."""
     environment, peer = GymnasiumEnvironment(name, kwargs), gymnasium.make(
         name, render_mode="rgb_array", **kwargs

@@ -31,7 +31,7 @@ def chosen(name: str, obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_every_step_is_gymnasiums(case):
+def test_steps_equal_gymnasium(case):
     environment, rng, name = make_environment(case), np.random.default_rng(3), case["env"]
     assert isinstance(environment, ClassicControl)
     kwargs = case.get("env_kwargs", {})
@@ -68,7 +68,7 @@ def test_every_step_is_gymnasiums(case):
     assert ended > 5 or name == "Pendulum-v1" or case.get("max_episode_steps") == 60
 
 
-def test_a_wrapped_environment_is_stepped_by_gymnasium():
+def test_wrapped_environment_is_stepped_by_gymnasium():
     wrapped = {"env": "CartPole-v1", "env_wrappers": ["gymnasium.wrappers:FlattenObservation"]}
     assert type(make_environment(wrapped)) is GymnasiumEnvironment
     assert type(make_environment({"env": "FrozenLake-v1"})) is GymnasiumEnvironment

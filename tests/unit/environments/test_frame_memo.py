@@ -51,7 +51,7 @@ def compared(environment, count: int, seeds=range(3)) -> int:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_picture_is_the_one_that_is_drawn(name, monkeypatch):
+def test_memo_frames_equal_env_render(name, monkeypatch):
     if ":" in name:
         pytest.importorskip("minigrid")
     # A small memory forgets some frames, which are then rendered again.
@@ -60,7 +60,7 @@ def test_every_picture_is_the_one_that_is_drawn(name, monkeypatch):
 
 
 @pytest.mark.slow
-def test_every_minigrid_is_put_together_as_it_is_drawn():
+def test_composed_minigrid_frames_equal_env_render():
     """Includes BabyAI, other tile sizes, no highlight, and the agent's view."""
     pytest.importorskip("minigrid")
     kinds = "MiniGrid-", "BabyAI-"
@@ -78,7 +78,7 @@ def test_every_minigrid_is_put_together_as_it_is_drawn():
         assert compared(made, 2) > 40
 
 
-def test_others_are_drawn_each_time():
+def test_other_environments_render_every_frame():
     """Wrapped environments, and environments that the memo does not know."""
     minigrid = pytest.importorskip("minigrid.envs")
     another = type("Another", (minigrid.EmptyEnv,), {"__module__": "another"})

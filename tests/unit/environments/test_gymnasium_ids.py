@@ -59,12 +59,12 @@ def test_id_of_missing_package_names_the_installation():
         assert command in answer and env in answer
 
 
-def test_a_parse_imports_no_class_of_an_environment():
+def test_parse_imports_no_environment_class():
     """The import takes 0.1 s or more, and each job on a cluster parses the Snakefile."""
     assert said_by(PARSE, "LunarLander-v3", "HalfCheetah-v5").strip() == "set()"
 
 
-def test_mario_names_the_interpreter_that_he_needs():
+def test_mario_error_names_the_interpreter():
     ((key, message),) = environment_errors("SuperMarioBros-1-1-v0", {})
     assert key == "env" and "make .venv-mario/installed" in message
     assert f"NumPy {np.__version__}" in message
@@ -81,7 +81,7 @@ def test_mario_names_the_interpreter_that_he_needs():
         ("ALE/Pong", "ALE/Pong-v5"),
     ],
 )
-def test_an_id_of_another_version_names_the_one_to_type(env, other):
+def test_id_of_other_version_suggests_the_existing_one(env, other):
     if other.startswith(("ALE", "MiniGrid")):
         pytest.importorskip("ale_py" if "ALE" in other else "minigrid")
     ((key, message),) = environment_errors(env, {})
@@ -103,14 +103,14 @@ def test_missing_module_is_named_with_searched_places():
         assert f"No module '{missing}'" in message and f"Searched: {Path.cwd()}" in message
 
 
-def test_a_wrong_opengl_is_told_with_those_allowed():
+def test_wrong_mujoco_gl_lists_allowed_values():
     pytest.importorskip("mujoco")
     program = "import os\nos.environ['MUJOCO_GL'] = 'vulkan'\n" + ASK.replace(", 'mujoco'", "")
     said = said_by(program, "HalfCheetah-v5")
     assert "MUJOCO_GL='vulkan'. Use egl, osmesa" in said
 
 
-def test_an_environment_without_an_end_needs_a_time_limit():
+def test_environment_without_end_needs_time_limit():
     given = {"env": "CliffWalking-v1", "policy": {"name": "random"}}
     with pytest.raises(GoalreelError, match="max_episode_steps: .* CliffWalking-v1 may never end"):
         load_config(given)
@@ -125,7 +125,7 @@ def test_an_environment_without_an_end_needs_a_time_limit():
     assert {env for env in endless if not may_never_end(env)} == {"Blackjack-v1"}
 
 
-def test_a_recording_of_another_environment_is_refused(tmp_path):
+def test_recording_of_other_environment_is_rejected(tmp_path):
     path = str(tmp_path / "r.npz")
     rows = {"episode": [0, 0], "seed": [7, 7], "action": [0, 1]}
 

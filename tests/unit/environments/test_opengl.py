@@ -30,7 +30,7 @@ def draw(folder: Path, **environment: str) -> subprocess.CompletedProcess:
     )
 
 
-def test_pictures_are_drawn_without_a_display(tmp_path):
+def test_mujoco_renders_without_display(tmp_path):
     ended = draw(tmp_path)
     if "ImportError: Cannot initialize a EGL" in ended.stderr:
         pytest.skip("MuJoCo cannot draw with egl: needs Debian's libegl1 and libgl1-mesa-dri")
@@ -38,7 +38,7 @@ def test_pictures_are_drawn_without_a_display(tmp_path):
     assert len(np.unique(np.load(tmp_path / "picture.npy"))) > 9  # a lit scene has many colors
 
 
-def test_without_an_opengl_the_packages_are_named(tmp_path):
+def test_missing_opengl_names_the_packages(tmp_path):
     (tmp_path / "OpenGL.py").write_text("raise ImportError('none here')")
     said = draw(tmp_path, PYTHONPATH=str(tmp_path)).stderr
     assert "none here" in said and "MUJOCO_GL names: egl (Debian: libegl1" in said

@@ -21,7 +21,7 @@ def test_episode_seed_is_numpys_seed_sequence(root, reach, attempt):
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 2**53 - 1), min_size=1, max_size=20))
-def test_draws_are_numpys_pcg64(seeds):
+def test_draws_equal_numpy_pcg64(seeds):
     seeds = seeds + SEEDS
     resets, actions = reset_generators(np.array(seeds)), action_generators(np.array(seeds))
     expected_resets = [np.random.default_rng(seed) for seed in seeds]
@@ -41,7 +41,7 @@ def test_seeds_of_a_million_reaches_are_unique():
 
 
 @pytest.mark.parametrize("kept", [[0, 2], [4]])
-def test_dropping_sub_environments_leaves_the_others_draws(kept):
+def test_dropped_sub_environments_do_not_change_other_draws(kept):
     generators = reset_generators(np.array(SEEDS))
     _, alone = generators.take(np.array(kept)).random()
     _, together = generators.random()

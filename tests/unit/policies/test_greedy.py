@@ -12,7 +12,7 @@ def observations(count: int) -> np.ndarray:
     return rng.uniform([-1.2, -0.07], [0.6, 0.07], (count, 2)).astype(np.float32)
 
 
-def test_choices_are_those_of_exact_sums():
+def test_greedy_choices_equal_exact_sums():
     network, obs = Network.of(random_perceptron(1, (64, 64))), observations(300)
     expected = [int(np.argmax(network.exact(one))) for one in obs]
     assert network.act(obs).tolist() == expected
@@ -21,14 +21,14 @@ def test_choices_are_those_of_exact_sums():
     assert alone == expected
 
 
-def test_values_differ_from_exact_ones_by_less_than_the_bound():
+def test_value_errors_stay_below_the_bound():
     network, obs = Network.of(random_perceptron(2, (256, 256))), observations(200)
     exact = np.array([network.exact(one) for one in obs])
     off = np.abs(network.values(obs.astype(np.float64)) - exact).max()
     assert off <= network.rounding < 1e-6 * np.abs(exact).max()
 
 
-def test_values_that_rounding_could_exchange_are_summed_exactly():
+def test_close_values_are_summed_exactly():
     """Two actions have equal weights, summed in another order. They are equal, so the first wins."""
     network = Network.of(random_perceptron(3, (64, 64)))
     matrix, bias = network.layers[-1]

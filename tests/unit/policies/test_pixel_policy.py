@@ -42,7 +42,7 @@ def played(path, seeds, step_limits=None, **config):
 
 
 @pytest.mark.parametrize(("game", "actions", "fire"), [(BREAKOUT, 4, 1), (FREEWAY, 3, 0)])
-def test_a_game_is_seen_as_ale_pys_vector_environment_shows_it(game, actions, fire, tmp_path):
+def test_pixel_policy_observes_atari_vector_env_frames(game, actions, fire, tmp_path):
     vector_env = pytest.importorskip("ale_py.vector_env", reason="needs ale-py")
     path = random_policy(tmp_path / "p.npz", game, actions)
     theirs = vector_env.AtariVectorEnv(game[4:-3].lower(), 1, num_threads=1, reward_clipping=False)
@@ -71,7 +71,7 @@ def test_a_game_is_seen_as_ale_pys_vector_environment_shows_it(game, actions, fi
     theirs.close()
 
 
-def test_games_begin_with_as_many_no_ops_as_ale_py_draws(tmp_path):
+def test_games_start_with_no_ops_of_ale_py(tmp_path):
     path = random_policy(tmp_path / "p.npz", FREEWAY, 3)
     policy = make_policy({"name": "pixels", "file": path})
     noops = np.array([game.noops for game in policy.generators(np.arange(3000))])
@@ -79,7 +79,7 @@ def test_games_begin_with_as_many_no_ops_as_ale_py_draws(tmp_path):
 
 
 @pytest.mark.parametrize("skip", [1, 4])
-def test_the_car_is_seen_as_gymnasium_draws_it(skip, tmp_path):
+def test_pixel_policy_observes_gymnasium_car(skip, tmp_path):
     path = random_policy(tmp_path / "p.npz", CAR, 3, frame_skip=skip)
     policy, episodes, stacks = played(path, [5], env=CAR, max_episode_steps=33)
     env = gymnasium.make(CAR, render_mode="rgb_array")
@@ -103,7 +103,7 @@ def test_the_car_is_seen_as_gymnasium_draws_it(skip, tmp_path):
         (BREAKOUT, 4, {"env_kwargs": pixel_kwargs("ALE/"), "max_episode_steps": 60}),
     ],
 )
-def test_an_episode_is_the_same_in_any_company(game, actions, config, tmp_path):
+def test_pixel_policy_episode_does_not_depend_on_batch(game, actions, config, tmp_path):
     if game == BREAKOUT:
         pytest.importorskip("ale_py", reason="needs ale-py")
     path = random_policy(tmp_path / "p.npz", game, actions)

@@ -24,7 +24,7 @@ def kept() -> Checkpoints:
     return Checkpoints((5000, 10000, 15000), (-150.0, -101.0, -120.0), every, parse_spec(SPEC))
 
 
-def test_checkpoints_come_back(kept, tmp_path):
+def test_policy_file_round_trips_checkpoints(kept, tmp_path):
     for name in ("a.npz", "b.npz"):
         write_checkpoints(tmp_path / name, kept)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
@@ -37,7 +37,7 @@ def test_checkpoints_come_back(kept, tmp_path):
     assert read_spec(tmp_path / "a.npz").stage == "dqn"
 
 
-def test_a_file_of_another_kind_or_of_objects_is_refused(tmp_path, kept):
+def test_policy_file_rejects_other_kinds_and_objects(tmp_path, kept):
     path = random_policy(tmp_path / "p.npz", "MountainCar-v0", 3)
     with pytest.raises(UnusableFileError, match="goalreel pixel policy file .*, not goalreel dqn"):
         read_checkpoints(path)

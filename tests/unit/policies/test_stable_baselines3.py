@@ -95,7 +95,7 @@ def pendulum():
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
-def test_a_model_plays_its_actions_with_the_statistics_beside_it(trained, deterministic):
+def test_model_plays_with_statistics_next_to_it(trained, deterministic):
     policy = policy_of(trained / "model.zip", deterministic=deterministic)
     assert policy["vecnormalize"] == str(trained / "vecnormalize.pkl")
     model, normalized = peer(trained)
@@ -108,7 +108,7 @@ def test_a_model_plays_its_actions_with_the_statistics_beside_it(trained, determ
     assert not np.array_equal(without[0].actions, episodes[0].actions)
 
 
-def test_statistics_are_watched_and_missing_ones_refused_by_name(trained, tmp_path):
+def test_missing_statistics_are_named_and_edits_rerun(trained, tmp_path):
     folder = shutil.copytree(trained, tmp_path / "copy")
 
     def spec(**options):
@@ -132,7 +132,7 @@ def test_statistics_are_watched_and_missing_ones_refused_by_name(trained, tmp_pa
         make_policy(policy_of(folder / "model.zip"))
 
 
-def test_statistics_of_other_observations_are_refused(trained, tmp_path):
+def test_statistics_of_other_observations_are_rejected(trained, tmp_path):
     other = VecNormalize(DummyVecEnv([lambda: gymnasium.make("CartPole-v1")]))
     other.save(tmp_path / "other.pkl")
     policy = policy_of(trained / "model.zip", vecnormalize=str(tmp_path / "other.pkl"))
@@ -142,7 +142,7 @@ def test_statistics_of_other_observations_are_refused(trained, tmp_path):
         played(policy, PENDULUM)
 
 
-def test_a_folder_of_rl_zoo_stands_for_its_model(trained, tmp_path):
+def test_rl_zoo_folder_plays_its_model(trained, tmp_path):
     folder = tmp_path / "ppo" / "Pendulum-v1_1"
     (folder / "Pendulum-v1").mkdir(parents=True)
     shutil.copy(trained / "model.zip", folder / "Pendulum-v1.zip")
@@ -168,7 +168,7 @@ KINDS = {"RecurrentPPO": "MlpLstmPolicy"}
 
 @pytest.mark.parametrize("deterministic", [True, False])
 @pytest.mark.parametrize(("algorithm", "env"), ALGORITHMS)
-def test_every_algorithm_plays_as_its_library_does(tmp_path, algorithm, env, deterministic):
+def test_algorithms_play_as_in_their_library(tmp_path, algorithm, env, deterministic):
     library = sb3
     if not hasattr(sb3, algorithm):
         library = pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
@@ -184,7 +184,7 @@ def test_every_algorithm_plays_as_its_library_does(tmp_path, algorithm, env, det
     assert_theirs(episodes, model, environment, deterministic=deterministic)
 
 
-def test_state_dependent_exploration_is_drawn_once_an_episode(tmp_path):
+def test_state_dependent_exploration_is_sampled_per_episode(tmp_path):
     model = sb3.PPO("MlpPolicy", "Pendulum-v1", use_sde=True, seed=1, device="cpu")
     model.save(tmp_path / "model.zip")
     episodes = played(policy_of(tmp_path / "model.zip", deterministic=False), PENDULUM)
@@ -214,7 +214,7 @@ gymnasium.register("TestRooms-v0", rooms)
 
 
 @pytest.mark.parametrize("binary", [False, True])
-def test_dict_observations_and_actions_of_several_parts(tmp_path, binary):
+def test_model_takes_dict_observations_and_multi_actions(tmp_path, binary):
     env = VecNormalize(DummyVecEnv([lambda: rooms(binary=binary)]), norm_obs_keys=["at"])
     model = sb3.PPO("MultiInputPolicy", env, n_steps=64, seed=1, device="cpu").learn(64)
     model.save(tmp_path / "model.zip")
@@ -242,13 +242,13 @@ def test_dict_observations_and_actions_of_several_parts(tmp_path, binary):
         ),
     ],
 )
-def test_a_model_of_other_spaces_is_refused_before_the_run(trained, env, wrappers, message):
+def test_model_of_other_spaces_is_rejected_before_run(trained, env, wrappers, message):
     policy = {"name": "sb3", "file": str(trained / "model.zip")}
     with pytest.raises(GoalreelError, match=re.escape(message)):
         load_config({"env": env, "env_wrappers": wrappers, "policy": policy})
 
 
-def test_a_model_of_another_algorithm_is_refused(trained):
+def test_model_of_other_algorithm_is_rejected(trained):
     said = refused(trained / "model.zip", algorithm="DQN")
     assert "policy.algorithm: 'DQN' did not" in said and "Use PPO, A2C" in said
     assert policy_of(trained / "model.zip")["algorithm"] == "PPO"

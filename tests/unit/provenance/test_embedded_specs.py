@@ -40,7 +40,7 @@ def shards(tmp_path):
     return list(paths)
 
 
-def test_what_was_planned_is_taken(shards):
+def test_stage_accepts_planned_files(shards):
     check_inputs(parse_spec(specs_of().spec("concat", {})), {"trajectories": shards})
     for number, path in enumerate(shards):
         check_inputs(
@@ -49,14 +49,14 @@ def test_what_was_planned_is_taken(shards):
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"policy": {"epsilon": 0.5}}, {"reaches": 5}])
-def test_shards_of_another_run_are_refused_by_name(shards, change):
+def test_shard_of_other_run_is_rejected_by_name(shards, change):
     spec = parse_spec(specs_of(**change).spec("concat", {}))
     with pytest.raises(UnusableFileError, match="other options|It is of") as error:
         check_inputs(spec, {"trajectories": shards})
     assert error.value.path in shards
 
 
-def test_shards_in_another_order_are_refused(shards):
+def test_shards_in_other_order_are_rejected(shards):
     for stage, wildcards, given in (
         ("concat", {}, shards[::-1]),
         ("render", of_shard(0), shards[1]),
@@ -66,7 +66,7 @@ def test_shards_in_another_order_are_refused(shards):
             check_inputs(spec, {"trajectories": given})
 
 
-def test_a_file_of_another_stage_or_without_a_spec_is_refused(shards, tmp_path):
+def test_file_of_other_stage_or_without_spec_is_rejected(shards, tmp_path):
     spec = parse_spec(specs_of().spec("encode", of_shard(0)))
     with pytest.raises(UnusableFileError, match="by other options, code or tools"):
         check_inputs(spec, {"frames": shards[0]})
@@ -84,14 +84,14 @@ def test_a_file_of_another_stage_or_without_a_spec_is_refused(shards, tmp_path):
         *({"tools": [1]}, {"config": None}),
     ],
 )
-def test_a_spec_of_another_form_is_refused(shards, change):
+def test_malformed_spec_is_rejected(shards, change):
     spec = json.loads(specs_of().spec("simulate", of_shard(0))) | change
     write_trajectories(shards[0], dataclasses.replace(simulated(), spec=forged(spec)))
     with pytest.raises(UnusableFileError):
         check_inputs(parse_spec(specs_of().spec("concat", {})), {"trajectories": shards})
 
 
-def test_a_spec_by_hand_takes_what_it_is_given(shards):
+def test_spec_by_hand_accepts_any_inputs(shards):
     spec = json.loads(specs_of(seed=1).spec("concat", {}))
     del spec["input_digests"]
     check_inputs(parse_spec(json.dumps(spec)), {"trajectories": shards})
@@ -107,7 +107,7 @@ def test_stage_plan_holds_plans_of_its_inputs():
     assert json.loads(plan.spec("simulate", of_shard(0)))["input_digests"] == {}
 
 
-def test_any_changed_byte_breaks_a_videos_checksum(tmp_path):
+def test_changed_byte_breaks_checksum_of_video(tmp_path):
     path = tmp_path / "v.mp4"
     path.write_bytes(bytes(range(256)) * 3)
     with pytest.raises(UnusableFileError, match="the checksum at its end is missing"):
@@ -123,13 +123,13 @@ def test_any_changed_byte_breaks_a_videos_checksum(tmp_path):
             check_trailer(path)
 
 
-def test_an_archive_with_a_trailer_is_read_by_numpy(shards):
+def test_numpy_reads_archive_with_trailer(shards):
     write_new_trailer(shards[0])
     with np.load(shards[0], allow_pickle=False) as archive:
         assert str(archive["kind"]) == "trajectories"
 
 
-def test_a_file_of_the_future_is_dated_back(shards):
+def test_file_from_the_future_gets_current_time(shards):
     """Snakemake fails a job whose output is older than its input."""
     past, now = 1_000_000_000, time.time()
     os.utime(shards[0], (past, past))

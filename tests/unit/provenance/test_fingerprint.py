@@ -78,7 +78,7 @@ WORDS = [  # layout, and what is not used
 
 
 @pytest.mark.parametrize(("name", "old", "new"), CHANGES + WORDS)
-def test_code_changes_it_and_words_do_not(small, name, old, new):
+def test_fingerprint_changes_with_code_and_not_with_comments(small, name, old, new):
     before = fingerprint_of(small)
     text = (small / name).read_text()
     assert old in text
@@ -94,7 +94,7 @@ def test_code_changes_it_and_words_do_not(small, name, old, new):
         "from goalreel.sub.inner import Z",
     ],
 )
-def test_every_kind_of_import_is_followed(small, statement):
+def test_fingerprint_follows_every_kind_of_import(small, statement):
     package = small / "goalreel"
     (package / "sub").mkdir()
     (package / "sub" / "__init__.py").write_text("")
@@ -113,7 +113,7 @@ def test_every_kind_of_import_is_followed(small, statement):
         ("import", r"three\.py: Cannot be read as Python"),
     ],
 )
-def test_what_cannot_be_followed_is_an_error(small, statement, fault):
+def test_fingerprint_rejects_untraceable_imports(small, statement, fault):
     (small / "goalreel" / "three.py").write_text(f"{statement}\n")
     with pytest.raises(GoalreelError, match=fault):
         fingerprint_of(small)
@@ -133,7 +133,7 @@ def other_pythons() -> list[str]:
 
 @pytest.mark.skipif(not other_pythons(), reason="no other supported Python on this machine")
 @pytest.mark.parametrize("python", other_pythons())
-def test_it_is_the_same_under_every_python(python):
+def test_fingerprint_is_the_same_under_every_python(python):
     code = (
         "import sys; from pathlib import Path; sys.path.insert(0, 'scripts')\n"
         "from goalreel.provenance.fingerprint import fingerprint\n"
@@ -160,7 +160,7 @@ def scripts(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "name", ["render.py", "goalreel/rendering/layers.py", "goalreel/new/module.py"]
 )
-def test_any_change_of_a_source_is_seen(scripts, monkeypatch, name):
+def test_fingerprint_sees_any_change_of_a_source(scripts, monkeypatch, name):
     assert sources_as_noted(scripts) is None
     (scripts / ".#render.py").symlink_to("nowhere")  # as Emacs locks a file
     monkeypatch.setenv("GOALREEL_PLANS", planned_with(sources_hash(scripts)))

@@ -71,12 +71,12 @@ def test_wilsons_interval_is_the_published_one(successes, trials, low, high):
 
 
 @pytest.mark.parametrize("seeds", [[7, 2**64 - 1], [-1, -1]])
-def test_a_table_keeps_each_seed_and_that_there_is_none(tmp_path, seeds):
+def test_table_keeps_exact_and_missing_seeds(tmp_path, seeds):
     pd.DataFrame({"seed": seeds}).to_csv(tmp_path / "t.csv", index=False)
     assert read_table(tmp_path / "t.csv", ["seed"])["seed"].tolist() == seeds
 
 
-def test_plots_of_a_long_run_show_some_episodes_and_say_so(tmp_path, monkeypatch):
+def test_plots_of_long_run_show_and_label_a_sample(tmp_path, monkeypatch):
     trajectories = simulated(reaches=range(60), policy=PUMP | {"epsilon": 0.6})
     rows = map(trajectories.attempts.row, range(len(trajectories.attempts.steps)))
     table = pd.DataFrame(rows)
@@ -143,7 +143,7 @@ APPLY = [
 
 
 @pytest.mark.parametrize(("run", "names"), APPLY)
-def test_only_plots_that_have_something_to_show_are_drawn(run, names, tmp_path):
+def test_empty_plots_are_not_drawn(run, names, tmp_path):
     made = plots.draw_plots(tmp_path, run, "{}")
     assert [path.stem for path in made] == names
     assert sorted(tmp_path.iterdir()) == sorted(made)
@@ -162,7 +162,7 @@ def test_only_plots_that_have_something_to_show_are_drawn(run, names, tmp_path):
         (list(range(400)), "in 400 steps: action 0 in 0.2%"),
     ],
 )
-def test_actions_of_any_kind_are_drawn(actions, told, tmp_path):
+def test_plots_show_actions_of_any_space(actions, told, tmp_path):
     figure, _, text = trajectory_plots.plot_actions(np.array(actions).reshape(len(actions), -1))
     figure.savefig(tmp_path / "a.svg")
     assert told in text

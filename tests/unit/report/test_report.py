@@ -127,7 +127,7 @@ def assert_shows(driver, filmed, row: int, step: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_click_or_enter_seeks_to_the_very_frame_of_the_reset(page, filmed, table):
+def test_click_or_enter_seeks_to_frame_of_reset(page, filmed, table):
     for row in (5, 2, 0, 7):
         seeking(page, all_of(page, "[role=option]")[row].click)
         assert_shows(page, filmed, row, 0)
@@ -146,7 +146,7 @@ def test_a_click_or_enter_seeks_to_the_very_frame_of_the_reset(page, filmed, tab
 
 
 @pytest.mark.slow
-def test_the_film_plays_and_the_list_follows(page, filmed, table):
+def test_list_follows_the_playing_film(page, filmed, table):
     film, starts = "document.getElementById('film')", table["start_s"]
     before = starts[3] - CARDS / 30 - 0.2
     seeking(page, lambda: page.execute_script(f"{film}.currentTime = {before}"))
@@ -163,7 +163,7 @@ def test_the_film_plays_and_the_list_follows(page, filmed, table):
 
 
 @pytest.mark.slow
-def test_filters_are_those_of_the_table(page, table):
+def test_filters_match_the_table(page, table):
     def reset():
         one(page, "button[type=reset]").click()
         wait(page, "document.querySelectorAll('[role=option]').length === 8")
@@ -185,7 +185,7 @@ def test_filters_are_those_of_the_table(page, table):
 
 
 @pytest.mark.slow
-def test_a_click_on_a_columns_head_sorts_by_it(page, table):
+def test_click_on_column_head_sorts_the_list(page, table):
     heads = {head.text.split()[0].lower(): head for head in all_of(page, "#columns button")}
     assert list(heads) == ["reach", "outcome", "return", "steps", "seed", "time"]
     orders = ("return", -1), ("return", 1), ("steps", 1), ("seed", 1), ("time", 1), ("reach", 1)
@@ -198,7 +198,7 @@ def test_a_click_on_a_columns_head_sorts_by_it(page, table):
 
 
 @pytest.mark.slow
-def test_the_summary_leads_to_the_best_and_the_worst(page, filmed, table):
+def test_summary_links_best_and_worst_episodes(page, filmed, table):
     told = one(page, "[aria-label=Summary]").text.replace("−", "-")
     for name in ("return", "steps"):
         column = table[name]
@@ -213,7 +213,7 @@ def test_the_summary_leads_to_the_best_and_the_worst(page, filmed, table):
 
 
 @pytest.mark.slow
-def test_pointing_at_a_row_shows_pictures_of_its_episode(page, filmed, table):
+def test_hover_over_row_shows_frames_of_its_episode(page, filmed, table):
     cache = goalreel.open_cache(filmed.folder / "results" / "frames" / "00001.npz")
     ActionChains(page).move_to_element(all_of(page, "[role=option]")[5]).perform()
     wait(page, "document.getElementById('strip').dataset.episode === '5'")
@@ -241,7 +241,7 @@ LARGE = """reach,attempt,seed,steps,return,start_s,reached,terminated,truncated
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", ["reach", "episode"])
-def test_no_text_of_the_list_prints_over_another(driver, report, unit, tmp_path):
+def test_texts_of_the_list_do_not_overlap(driver, report, unit, tmp_path):
     rows = pd.read_csv(io.StringIO(LARGE)).rename(columns={"reach": unit})
     write_rows(tmp_path / "data.js", rows, 30, unit)
     data = (tmp_path / "data.js").read_bytes()
@@ -256,7 +256,7 @@ def test_no_text_of_the_list_prints_over_another(driver, report, unit, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_page_of_episodes_says_so(driver, filmed, plots, table, tmp_path):
+def test_page_of_episodes_mentions_no_reaches(driver, filmed, plots, table, tmp_path):
     table = table.rename(columns={"reach": "episode"})
     table = table.drop(columns=["attempt", "initial_position", "reached"])
     table.loc[[2, 5], ["terminated", "truncated"]] = [False, True]
@@ -282,7 +282,7 @@ def test_a_page_of_episodes_says_so(driver, filmed, plots, table, tmp_path):
 
 
 @pytest.mark.slow
-def test_all_text_can_be_read_and_nothing_reaches_beyond_a_phone(page):
+def test_page_has_contrast_and_fits_a_phone(page):
     page.execute_script("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     all_of(page, "[role=option]")[1].click()
     sizes = (1920, 1080), (1280, 900), (1000, 700), (700, 900), (375, 812)
@@ -307,7 +307,7 @@ def test_all_text_can_be_read_and_nothing_reaches_beyond_a_phone(page):
 
 
 @pytest.mark.slow
-def test_a_long_film_keeps_the_page_small(driver, report, tmp_path):
+def test_page_of_long_film_stays_small(driver, report, tmp_path):
     count, generator = 100_000, np.random.default_rng(0)
     steps = generator.integers(90, 201, count)
     numbers, starts = np.arange(count), np.cumsum(steps + 1) - steps - 1
@@ -332,7 +332,7 @@ def test_a_long_film_keeps_the_page_small(driver, report, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_film_that_the_browser_cannot_play_is_said_to_be_so(driver, report, tmp_path):
+def test_page_reports_unplayable_film(driver, report, tmp_path):
     driver.get(altered(report, tmp_path / "broken", "film.mp4", b"no film"))
     wait(driver, "document.getElementById('broken').checkVisibility()")
     assert "cannot play film.mp4" in one(driver, "#broken").text
@@ -356,7 +356,7 @@ def test_report_is_reproducible_and_links_the_film(filmed, plots, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"one", "two", "bad"}, "nothing is left"
 
 
-def test_the_page_tells_every_spec_tool_and_stage(filmed, report):
+def test_page_lists_spec_tools_and_stages(filmed, report):
     results, page = filmed.folder / "results", (report / "index.html").read_text(encoding="utf-8")
     stages = ("simulate", "atlas", "render", "encode", "concat", "episodes", "plots", "report")
     for stage in stages:

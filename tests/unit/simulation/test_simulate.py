@@ -59,7 +59,7 @@ def test_episode_equals_gymnasium_bit_for_bit(env, policy, options):
 
 @pytest.mark.parametrize("goal_velocity", [0, -0.07, 0.0699999999, 0.07])
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
-def test_a_step_from_any_state_equals_gymnasium(env, goal_velocity):
+def test_step_from_any_state_equals_gymnasium(env, goal_velocity):
     """The states include the wall, the speed limits and the goal; forces exceed the clamp."""
     environment = make_environment({"env": env, "env_kwargs": {"goal_velocity": goal_velocity}})
     peer = gymnasium.make(env, goal_velocity=goal_velocity, disable_env_checker=True).unwrapped
@@ -122,7 +122,7 @@ def test_episode_does_not_depend_on_its_batch(env, policy):
 
 
 @pytest.mark.parametrize("show_failures", [False, True])
-def test_a_reach_does_not_depend_on_its_shard(show_failures):
+def test_reach_does_not_depend_on_its_shard(show_failures):
     policy = {"name": "pump", "epsilon": 0.4}
     whole = simulated(reaches=range(40), policy=policy, show_failures=show_failures)
     parts = [

@@ -39,7 +39,7 @@ def found(verdicts) -> set:
     return {path for verdict in verdicts for path in verdict.having("damaged")}
 
 
-def test_what_is_truncated_missing_or_of_another_shard_is_found(done):
+def test_verify_finds_truncated_missing_and_swapped_files(done):
     results = done.folder / "results"
     shards = [results / "segments" / f"{shard}.mp4" for shard in ("00000", "00001")]
     os.truncate(shards[0], shards[0].stat().st_size - 1)
@@ -55,14 +55,14 @@ def test_what_is_truncated_missing_or_of_another_shard_is_found(done):
     assert not any(path.exists() for path in again)
 
 
-def test_results_of_other_options_are_found(done):
+def test_verify_finds_results_of_other_options(done):
     verdicts = {v.stage: v for v in verified(done, SMALL | {"seed": 7})}
     assert len(verdicts["simulate"].having("damaged")) == 2
     assert all("other options" in file.error for file in verdicts["concat"].files.values())
     assert all(verdicts[name].status == "ok" for name in ("atlas", "coded_atlas"))
 
 
-def test_the_targets_that_verify_prints_make_everything_again(done):
+def test_targets_that_verify_prints_rebuild_everything(done):
     results = done.folder / "results"
     before = hashes(results)
     for name in ("trajectories/00000.npz", "segments/00001.mp4", "episodes.csv", "atlas.npz"):
@@ -115,7 +115,7 @@ def mine(folder):
     return folder / "mine.txt"
 
 
-def test_verify_removes_nothing_of_the_users(done):
+def test_verify_removes_no_file_of_the_user(done):
     """The user has a folder with a view's name, and a file in a damaged view."""
     done.run("clips", config=SMALL | {"clips": "{episode_trigger: [0]}"})
     results = done.folder / "results"
@@ -135,7 +135,7 @@ def test_verify_removes_nothing_of_the_users(done):
     assert not (results / "clips").exists()
 
 
-def test_what_cannot_be_read_is_not_removed(done, monkeypatch):
+def test_verify_keeps_unreadable_files(done, monkeypatch):
     """After a killed decoder or a disk error, the files may be intact."""
     results = done.folder / "results"
     before = hashes(results)
@@ -155,7 +155,7 @@ def test_what_cannot_be_read_is_not_removed(done, monkeypatch):
     assert "incomplete" in error_report(verdicts, [])
 
 
-def test_by_hand_nothing_is_removed(done):
+def test_verify_by_hand_removes_nothing(done):
     flip(done.folder / "results" / "segments" / "00001.mp4", 900)
     before = hashes(done.folder / "results")
     shard = {"shards": 2, "reaches": 8, "size": 4}
@@ -170,7 +170,7 @@ def test_by_hand_nothing_is_removed(done):
         assert hashes(done.folder / "results") == before
 
 
-def test_verify_does_not_run_beside_what_it_is_to_verify(done):
+def test_verify_rejects_other_targets(done):
     said = done.fail("verify", "grid", config=SMALL)
     assert "verify: Checks only existing files. Make grid first" in said
     assert not (done.folder / "results" / "grid.mp4").exists()

@@ -50,7 +50,7 @@ def test_schema_file_equals_the_models():
     assert SCHEMA.read_text(encoding="utf-8") == schema_file()
 
 
-def test_the_options_page_has_every_option_with_its_meaning():
+def test_options_page_describes_every_option():
     page = options_page()
     options = yaml.safe_load(schema_file())["properties"]
     for key, option in options.items():
@@ -239,7 +239,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("given", "message"), FAULTS)
-def test_a_fault_names_the_key_the_value_and_what_is_allowed(given, message):
+def test_error_names_key_value_and_allowed_values(given, message):
     said = faults(**given)
     assert message in said.splitlines()[0]
 
@@ -271,11 +271,11 @@ FORMER = [
 
 
 @pytest.mark.parametrize(("given", "name"), FORMER)
-def test_former_name_is_answered_by_the_new_one(given, name):
+def test_former_name_suggests_the_new_one(given, name):
     assert f"Did you mean {name!r}?" in faults(**given)
 
 
-def test_all_faults_are_told_at_once():
+def test_all_errors_are_reported_at_once():
     said = faults(reachs=1, seed=-1, encode={"qp": 99, "preset": "fats"}, policy={"name": "x"})
     assert "has 5 errors" in said and len(said.splitlines()) == 6
     said = faults(env="CartPoll-v1", seed=-1)
@@ -310,11 +310,11 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize(("one", "other"), SPELLINGS)
-def test_one_meaning_has_one_spelling(one, other):
+def test_equal_options_have_one_spelling(one, other):
     assert canonical(load(**one)) == canonical(load(**other))
 
 
-def test_a_policys_parameters_are_filled_in_where_they_fit():
+def test_policy_parameters_get_defaults_if_they_apply():
     config = load(env="MountainCarContinuous-v0")
     assert config["policy"] == {"name": "pump", "epsilon": 0.0, "force": 1.0}
     assert "force" not in load()["policy"]
@@ -323,7 +323,7 @@ def test_a_policys_parameters_are_filled_in_where_they_fit():
     assert merged["policy"] == {"name": "random"}
 
 
-def test_a_training_is_the_same_with_any_film_of_it(monkeypatch):
+def test_training_spec_does_not_depend_on_the_film(monkeypatch):
     pytest.importorskip("ale_py")
     monkeypatch.setattr(planning, "_version", lambda tool: "1")
     film = {"env": "ALE/Pong-v5", "policy": {"name": "pixels"}}
@@ -332,7 +332,7 @@ def test_a_training_is_the_same_with_any_film_of_it(monkeypatch):
     assert len({plan.spec("pixels", of_shard(0)) for plan in plans}) == 1
 
 
-def test_a_policys_file_is_watched_by_its_content(tmp_path):
+def test_policy_file_is_watched_by_its_content(tmp_path):
     path = tmp_path / "policy.py"
 
     def spec(text, env="CartPole-v1"):
@@ -381,7 +381,7 @@ def test_spec_normalizes_wrappers_and_watches_own_ones(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_what_needs_a_library_says_what_to_install(library, given, message, monkeypatch):
+def test_missing_library_names_the_installation(library, given, message, monkeypatch):
     # As in a process that has not imported it.
     families = ("gymnasium.envs.box2d", "gymnasium.envs.mujoco")
     for name in [module for module in sys.modules if module.startswith(families)]:
@@ -391,7 +391,7 @@ def test_what_needs_a_library_says_what_to_install(library, given, message, monk
     assert message in said and "pip install" in said
 
 
-def test_only_the_vector_style_has_other_sizes_and_themes():
+def test_only_vector_style_accepts_sizes_and_themes():
     asked = {"style": "vector", "width": 3840, "height": 2160, "theme": "dark"}
     assert load(render=asked | {"width": "3840"})["render"] == asked | {"scale": 1}
     fixed = {"style": "gymnasium", "width": 600, "height": 400, "theme": "light"}

@@ -36,7 +36,7 @@ def fail(events: JobEvents, number: int, log) -> None:
     tell(events, "job_error", **about, log=[str(log), "slurm/9.log"])
 
 
-def test_line_counts_jobs_and_names_the_oldest(events, tmp_path, monkeypatch):
+def test_progress_line_counts_jobs_and_names_the_oldest(events, tmp_path, monkeypatch):
     log = tmp_path / "log"
     for number in range(3):
         start(events, number, "simulate", log, shard=f"{number:05d}")
@@ -64,7 +64,7 @@ def test_summary_names_what_jobs_without_shards_made(events, tmp_path):
     ]
 
 
-def test_line_moves_on_a_terminal_and_the_summary_follows(project):
+def test_progress_line_precedes_the_summary_on_a_terminal(project):
     master, terminal = pty.openpty()
     words = ["-j", "1", "--config", "env=CartPole-v1", "episodes=100", "results=r"]
     with subprocess.Popen(
@@ -97,7 +97,7 @@ def failed(folder, shard: str, error: str = "", text: str = "", **facts) -> Job:
     return Job("encode", 0, shard, logs=[str(path)])
 
 
-def test_a_cause_of_many_shards_is_shown_once(tmp_path):
+def test_summary_shows_cause_of_many_shards_once(tmp_path):
     full = "[Errno 28] No space left on device: 'out/.{}.mp4.goalreel-node-12{}-x_z.mp4'"
     jobs = [failed(tmp_path, f"{n:05d}", full.format(n, n), "warning\n") for n in range(500)]
     jobs.append(failed(tmp_path, "00600", "out of memory; a smaller shard_size"))
@@ -120,12 +120,12 @@ def test_summary_of_many_long_causes_has_15_lines(tmp_path):
     assert len(lines) < 15
 
 
-def test_interrupted_jobs_are_no_failures(tmp_path):
+def test_interrupted_jobs_are_not_failures(tmp_path):
     stopped = [failed(tmp_path, "1", "interrupted (SIGINT)", stopped=True)]
     assert failure_summary(stopped, ["gone"], 3, 9) == "run interrupted, 3 of 9 jobs done"
 
 
-def test_a_log_without_a_record_is_shown_by_its_last_lines(tmp_path):
+def test_log_without_record_shows_its_last_lines(tmp_path):
     text = "bash: line 1: python: command not found\n"
     assert cause_of(failed(tmp_path, "00000", text=text)) == text.strip()
     assert "killed" in cause_of(failed(tmp_path, "00002", text="3 episodes so far, 120 frames\n"))
@@ -137,7 +137,7 @@ TIMEOUT = "SLURM-job '17' failed, SLURM status is: 'TIMEOUT'."
 OOM = "slurmstepd: error: Detected 1 oom_kill event in StepId=9.0. Some of the step tasks have been"
 
 
-def test_the_schedulers_word_names_why_a_job_was_killed(tmp_path):
+def test_summary_quotes_the_scheduler_on_killed_job(tmp_path):
     stopped = failed(tmp_path, "00001", "terminated (SIGTERM)", stopped=True)
     (tmp_path / "9.log").write_text(f"host: node\n{OOM}\nStoring output\n")
     slurm = [str(tmp_path / "9.log")]
@@ -148,7 +148,7 @@ def test_the_schedulers_word_names_why_a_job_was_killed(tmp_path):
     assert cause_of(own) == "no such file"
 
 
-def test_of_a_group_only_the_job_that_failed_is_shown(events, tmp_path):
+def test_summary_shows_only_the_failed_job_of_a_group(events, tmp_path):
     logs = [tmp_path / "render.log", tmp_path / "encode.log"]
     members = [{"jobid": number} for number in range(2)]
     for number, log in enumerate(logs):
@@ -165,7 +165,7 @@ def test_of_a_group_only_the_job_that_failed_is_shown(events, tmp_path):
     assert "1 job failed" in failure_summary(jobs[:1], [], 0, 2), "though it names no cause"
 
 
-def test_errors_of_no_job_are_shown_where_no_job_names_its_cause(events, tmp_path):
+def test_workflow_errors_are_shown_if_no_job_has_a_cause(events, tmp_path):
     message = 'Error:\nTraceback (most recent call last):\n  File "x"\nOSError: Read-only'
     tell(events, "error", exception="RuleException")  # it comes with a job's failure
     tell(events, "error", exception="MissingOutputException", msg=message)
@@ -175,7 +175,7 @@ def test_errors_of_no_job_are_shown_where_no_job_names_its_cause(events, tmp_pat
     assert "OSError" not in failure_summary([named], [message], 0, 2)
 
 
-def test_a_job_that_succeeds_when_it_is_repeated_has_not_failed(events, tmp_path):
+def test_job_that_succeeds_on_retry_has_not_failed(events, tmp_path):
     (log,) = failed(tmp_path, "log", "of yesterday, an earlier run's").logs
     start(events, 1, "encode", log, shard="00001")
     fail(events, 1, log)
@@ -188,7 +188,7 @@ def test_a_job_that_succeeds_when_it_is_repeated_has_not_failed(events, tmp_path
 
 
 @pytest.mark.parametrize("planned", [True, False])
-def test_a_program_notes_its_failure_for_the_workflow_alone(planned, tmp_path, monkeypatch, capsys):
+def test_program_records_its_failure_only_in_a_workflow(planned, tmp_path, monkeypatch, capsys):
     """A program that a user runs prints only the message."""
     monkeypatch.setenv(cli.PLANS, json.dumps({str(tmp_path): {}}))
     if not planned:

@@ -28,7 +28,7 @@ def plan_of(**options) -> Plan:
 
 @pytest.mark.parametrize("stage", sorted(STAGES))
 @pytest.mark.parametrize("options", RUNS, ids=str)
-def test_a_program_is_given_what_it_requires_and_nothing_else(stage, options):
+def test_stage_passes_exactly_the_required_arguments(stage, options):
     plan = plan_of(**options)
     if stage not in plan.stages:
         pytest.skip("the run has no such stage")
@@ -41,7 +41,7 @@ def test_a_program_is_given_what_it_requires_and_nothing_else(stage, options):
     )
 
 
-def test_no_two_stages_leave_the_same_file():
+def test_stages_have_distinct_outputs():
     for options in RUNS:
         plan = plan_of(**options)
         paths = [o.path for stage in plan.stages for o in STAGES[stage].present(plan.run).values()]
@@ -69,7 +69,7 @@ def measured() -> list[tuple[str, dict, float]]:
 
 
 @pytest.mark.parametrize(("rule", "options", "peak"), measured(), ids=str)
-def test_the_first_attempt_has_room_for_what_was_measured(rule, options, peak):
+def test_first_attempt_requests_measured_resources(rule, options, peak):
     """It includes the Snakemake process next to it, whose peak with all plugins was 180 MiB."""
     assert plan_of(**options).resources(rule)["mem_mb"](None, 1) >= 1.05 * peak + 300
 
@@ -87,9 +87,7 @@ DRAWN = [
 
 
 @pytest.mark.parametrize(("package", "rule", "env", "options", "peak", "ms"), DRAWN)
-def test_what_gymnasium_draws_has_room_and_time_for_its_frames(
-    package, rule, env, options, peak, ms
-):
+def test_rendering_by_gymnasium_gets_memory_and_time(package, rule, env, options, peak, ms):
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"needs {package}: envs/locks/test.txt has it")
     plan = plan_of(env=env, success=0, policy={"name": "random"}, **options)

@@ -1,4 +1,4 @@
-"""The comparison of variants: a table of medians against the baseline's."""
+"""The comparison of variants: a table of medians, with changes against the baseline."""
 
 import math
 from collections.abc import Iterable
@@ -24,22 +24,22 @@ _ROW = ["variant", "runs", "rate", "faster", "frames_rate", "cpu_seconds", "seco
 
 
 def table_of_runs(trainings: Iterable[Metrics]) -> pd.DataFrame:
-    """Return a row for each training."""
-    return pd.DataFrame([[getattr(one, name) for name in _RUN] for one in trainings], columns=_RUN)
+    """Return a table with a row for each training."""
+    return pd.DataFrame([[getattr(run, name) for name in _RUN] for run in trainings], columns=_RUN)
 
 
 def table_of_variants(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each variant, in the order in which they come first.
+    """Return a table with a row for each variant, in the order of their first runs.
 
-    Figures are medians over the seeds: `rate` in decisions per second, `frames_rate` in frames per
-    second, `seconds` until solved, missing if half of the trainings or more never were. `faster`
-    and `longer` are the changes of rate and seconds against the baseline. `solved` and `loaded`
-    count trainings.
+    `rate` (decisions per second), `frames_rate` (frames per second) and `seconds` (until solved)
+    are medians over the seeds. `seconds` is missing if at least half of the trainings did not solve
+    the environment. `faster` and `longer` are the changes of `rate` and `seconds` against the
+    baseline. `solved` and `loaded` count trainings.
     """
     runs = runs.assign(
         rate=runs.decisions / runs.seconds,
         frames_rate=runs.frames / runs.seconds,
-        seconds=runs.seconds.where(runs.solved, math.inf),  # longer than any other
+        seconds=runs.seconds.where(runs.solved, math.inf),  # unsolved
     )
     groups = runs.groupby("variant", sort=False)
     rows = groups[["rate", "frames_rate", "cpu_seconds", "seconds", "last"]].median()
@@ -52,7 +52,7 @@ def table_of_variants(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def cells_of(row) -> tuple[str, ...]:
-    """Return the cells below HEADER of a row of table_of_variants."""
+    """Return the cells of a row of `table_of_variants`, for the columns of HEADER."""
     seconds = "not solved" if math.isnan(row.seconds) else f"{row.seconds:,.1f}"
     return (
         TITLES[row.variant] + (" \\*" if row.loaded else ""),
@@ -67,14 +67,14 @@ def _percent(change: float) -> str:
 
 
 def as_markdown(rows: pd.DataFrame) -> str:
-    """Return the variants as a Markdown table, with an explanation of its columns below it."""
+    """Return the variants as a Markdown table, with an explanation of the columns."""
     lines = [HEADER, ["---"] + ["---:"] * (len(HEADER) - 1), *map(cells_of, rows.itertuples())]
     table = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
     return f"{table}\n{_explained(rows)}\n"
 
 
 def _explained(rows: pd.DataFrame) -> str:
-    """Return what the table's columns mean, in a few sentences."""
+    """Return an explanation of the columns."""
     loaded, runs, seeds = rows.loaded.sum(), rows.runs.sum(), int(rows.runs[0])
     parts = [
         f"Medians of {seeds} training{'s' * (seeds > 1)}. A decision is a choice of action, which "

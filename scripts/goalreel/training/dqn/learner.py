@@ -1,9 +1,8 @@
-"""The learner: a Q-network, its target, and one step of gradient descent.
+"""A Q-network, its target network and their updates.
 
-Sources: V. Mnih et al., "Human-level control through deep reinforcement learning" (2015): the
-target network; the Huber loss, the clip of the gradient's norm at 10 and Adam are
-Stable-Baselines3's DQN; the network takes observations as Gymnasium's RescaleObservation gives
-them, from -1 to 1.
+The target network is that of V. Mnih et al., "Human-level control through deep reinforcement
+learning" (2015). The Huber loss, the maximum gradient norm of 10 and Adam are those of
+Stable-Baselines3's DQN. Observations are scaled to -1 to 1, as by Gymnasium's RescaleObservation.
 """
 
 import contextlib
@@ -27,7 +26,7 @@ _MIDDLE, _HALF = (_LOW + _HIGH) / 2, (_HIGH - _LOW) / 2
 
 
 def network(hidden: Sequence[int]) -> nn.Sequential:
-    """Return a perceptron, (n, 2) observations to (n, 3) values, ReLU between its layers."""
+    """Return a perceptron with ReLU, from (n, 2) observations to (n, 3) action values."""
     sizes = (OBSERVATION, *hidden, ACTIONS)
     layers: list[nn.Module] = []
     for inputs, outputs in zip(sizes, sizes[1:], strict=False):
@@ -36,15 +35,15 @@ def network(hidden: Sequence[int]) -> nn.Sequential:
 
 
 def rescaled(obs: np.ndarray) -> torch.Tensor:
-    """Return raw observations, (n, 2), as the network takes them: from -1 to 1, float32."""
+    """Return (n, 2) raw observations scaled to -1 to 1, float32."""
     return torch.from_numpy(((obs - _MIDDLE) / _HALF).astype(np.float32))
 
 
 class Learner:
-    """A network in training."""
+    """A Q-network in training."""
 
     def __init__(self, settings: Settings, seed: int):
-        """Begin with random weights, the same for the same seed."""
+        """Create random weights, the same for the same seed."""
         torch.manual_seed(seed)
         torch.use_deterministic_algorithms(True)
         self.model = network(settings.hidden)
@@ -55,14 +54,14 @@ class Learner:
         self._no_grad = torch.no_grad if settings.no_grad else contextlib.nullcontext
 
     def values(self, obs: np.ndarray) -> np.ndarray:
-        """Return the values of actions, (n, 3) float32, for (n, 2) float32 observations."""
+        """Return the action values, (n, 3) float32, of (n, 2) float32 observations."""
         with self._no_grad():
             return self.model(rescaled(obs)).detach().numpy()
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return a copy of the weights, by PyTorch's names, of a network of raw observations.
+        """Return a copy of the weights, named as in PyTorch, for raw observations.
 
-        Rescaling is folded into the first layer: w (x - m) / h + b is (w / h) x + (b - (w / h) m).
+        The first layer includes the scaling: w (x - m) / h + b is (w / h) x + (b - (w / h) m).
         """
         weights = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
         matrix = weights["0.weight"] / _HALF
@@ -75,7 +74,7 @@ class Learner:
         self._target.load_state_dict(self.model.state_dict())
 
     def learn(self, batch: Transitions) -> float:
-        """Take a step towards the target values of a batch; return the loss."""
+        """Make one update from a batch, and return the loss."""
         with self._no_grad():
             best = self._target(rescaled(batch.next_obs)).max(dim=1).values
             rewards = torch.from_numpy(batch.rewards)

@@ -1,4 +1,4 @@
-"""The figures of a training: metrics.json, which also holds the checksum of the training's log."""
+"""The metrics of a training: metrics.json, which also contains the checksum of its log."""
 
 import csv
 import io
@@ -17,17 +17,17 @@ SOLVED = -110.0  # the mean return of 100 episodes at which Gymnasium calls the 
 
 @dataclass(frozen=True)
 class Metrics:
-    """Of one training."""
+    """The metrics of one training."""
 
     variant: str
     seed: int
-    decisions: int  # choices of an action, of all environments
-    frames: int  # steps of the environments
-    seconds: float  # wall clock without evaluations, as the CPU time is
-    cpu_seconds: float  # of all processes
-    load: float  # the machine's mean load in the last minute of the training
-    cores: int  # that the training could use
-    checkpoints: tuple[int, ...]  # decisions up to each evaluation
+    decisions: int  # of all environments
+    frames: int  # environment steps
+    seconds: float  # wall-clock time without evaluations
+    cpu_seconds: float  # CPU time of all processes without evaluations
+    load: float  # mean system load in the last minute
+    cores: int  # available to the training
+    checkpoints: tuple[int, ...]  # decisions before each evaluation
     means: tuple[float, ...]  # mean return of each evaluation
 
     @property
@@ -42,16 +42,16 @@ class Metrics:
 
     @property
     def solved(self) -> bool:
-        """Whether it ended since the environment was solved."""
+        """Whether the training solved the environment."""
         return self.last >= SOLVED
 
     @property
     def loaded(self) -> bool:
-        """Whether other work slowed it down: on free cores one of its processes always computes."""
+        """Whether other work slowed the training, which keeps a free core busy."""
         return self.load > self.cores or self.cpu_seconds < 0.9 * self.seconds
 
     def __str__(self) -> str:
-        """Return them in a line."""
+        """Return a summary in one line."""
         return (
             f"{self.variant}, seed {self.seed}: {'' if self.solved else 'not '}solved in "
             f"{self.decisions:,} decisions ({self.frames:,} frames), {self.seconds:.1f} s, "
@@ -61,13 +61,13 @@ class Metrics:
 
 
 def write_metrics(path: str | os.PathLike, metrics: Metrics, spec: Spec, log: Path) -> None:
-    """Write the metrics as JSON, with the spec that they were made by and the log's checksum."""
+    """Write the metrics as JSON, with the spec of the training and the checksum of its log."""
     write_text(path, with_digests(spec.extended(metrics=asdict(metrics)), [log]))
 
 
 def read_metrics(path: Path) -> Metrics:
     """Read metrics.json. Raises GoalreelError without one, UnusableFileError if it is damaged."""
-    read_digests(path)  # which checks that it is as it was written
+    read_digests(path)  # raises if the file is damaged
     values = json.loads(path.read_text(encoding="ascii"))["metrics"]
     return Metrics(**{n: tuple(v) if isinstance(v, list) else v for n, v in values.items()})
 

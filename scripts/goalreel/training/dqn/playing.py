@@ -1,4 +1,4 @@
-"""Epsilon-greedy actions, the transitions that they give, and their buffer."""
+"""Epsilon-greedy actions, transitions and their replay buffer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from goalreel.training.dqn.settings import Settings
 from goalreel.training.games.car_envs import Step
 
 Values = Callable[[np.ndarray], np.ndarray]
-"""The values of actions, (n, 3), for (n, 2) float32 observations."""
+"""Returns the action values, (n, 3), of (n, 2) float32 observations."""
 
 
 @dataclass(frozen=True)
 class Transitions:
-    """Transitions."""
+    """A batch of transitions."""
 
     obs: np.ndarray  # (n, 2) float32
     actions: np.ndarray  # (n,) int64
     rewards: np.ndarray  # (n,) float32
     next_obs: np.ndarray  # (n, 2) float32
-    discounts: np.ndarray  # (n,) float32, of the value of next_obs: 0 where the episode terminated
+    discounts: np.ndarray  # (n,) float32, of the value of next_obs; 0 after termination
 
 
 def epsilon_at(settings: Settings, decision: int) -> float:
@@ -30,9 +30,9 @@ def epsilon_at(settings: Settings, decision: int) -> float:
 
 
 def choose(values: Values, obs: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the environments' actions, (num_envs,) int8, each random with probability epsilon.
+    """Return the actions, (num_envs,) int8, each random with probability epsilon.
 
-    `values` is not called where all are random.
+    If all are random, `values` is not called.
     """
     random = rng.random(len(obs)) < epsilon
     actions = rng.integers(3, size=len(obs), dtype=np.int8)
@@ -42,9 +42,9 @@ def choose(values: Values, obs: np.ndarray, epsilon: float, rng: np.random.Gener
 
 
 def transitions(obs: np.ndarray, actions: np.ndarray, step: Step, gamma: float) -> Transitions:
-    """Return the transitions of a step of all environments; a time limit ends no episode's value.
+    """Return the transitions of a step; the discount is 0 after termination, not truncation.
 
-    `gamma` is of one frame, so its power for an action that lasted several.
+    `gamma` is per frame, so an action of several frames has a power of it.
     """
     discounts = np.where(step.terminated, 0.0, gamma**step.lasted)
     rewards, discounts = step.rewards.astype(np.float32), discounts.astype(np.float32)
@@ -52,10 +52,10 @@ def transitions(obs: np.ndarray, actions: np.ndarray, step: Step, gamma: float) 
 
 
 class StateReplay:
-    """The latest `size` transitions."""
+    """A replay buffer of the latest `size` transitions."""
 
     def __init__(self, size: int):
-        """Reserve all memory."""
+        """Allocate the arrays."""
         self._rows = Transitions(
             *(np.zeros((size, 2), np.float32), np.zeros(size, np.int64)),
             *(np.zeros(size, np.float32), np.zeros((size, 2), np.float32)),
@@ -64,17 +64,17 @@ class StateReplay:
         self._size, self._count = size, 0
 
     def __len__(self) -> int:
-        """Return the number of transitions that are held."""
+        """Return the number of transitions in the buffer."""
         return min(self._count, self._size)
 
     def append(self, batch: Transitions) -> None:
-        """Add transitions, at most as many as fit."""
+        """Add at most `size` transitions, over the oldest ones."""
         places = (self._count + np.arange(len(batch.actions))) % self._size
         for name, column in vars(self._rows).items():
             column[places] = getattr(batch, name)
         self._count += len(places)
 
     def sample(self, count: int, rng: np.random.Generator) -> Transitions:
-        """Return `count` transitions, each as likely as another, with repetition."""
+        """Return `count` uniformly random transitions, drawn with replacement."""
         places = rng.integers(len(self), size=count)
         return Transitions(*(column[places] for column in vars(self._rows).values()))

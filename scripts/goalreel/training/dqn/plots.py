@@ -1,9 +1,8 @@
-"""The plot of a comparison of trainings: learning curves with bands.
+"""Learning curves of a comparison of trainings, with confidence bands.
 
-The band of a curve is that of a stratified bootstrap, which R. Agarwal et al., "Deep Reinforcement
-Learning at the Edge of the Statistical Precipice" (2021), section 4.1, recommend for few runs: of
-each stratum, here a variant, as many runs are drawn with replacement as it has, a whole run at a
-time, and the means of the draws give percentiles.
+The band is a stratified bootstrap, which R. Agarwal et al., "Deep Reinforcement Learning at the
+Edge of the Statistical Precipice" (2021), section 4.1, recommend for few runs. It draws as many
+whole runs of a variant as there are, with replacement, and takes percentiles of the means.
 """
 
 import os
@@ -18,15 +17,16 @@ from goalreel.files.svg_plot import MARK, Caption, plot_style, save
 from goalreel.training.dqn.comparison import TITLES
 from goalreel.training.dqn.metrics import SOLVED, Metrics
 
-# M. Okabe and K. Ito, "Color Universal Design" (2008): apart for the colour-blind.
+# M. Okabe and K. Ito, "Color Universal Design" (2008): distinct for color-blind readers.
 _COLORS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#8C7A00")
-DRAWS, LEVEL = 2_000, 0.95  # of the bootstrap
+DRAWS, LEVEL = 2_000, 0.95  # samples and confidence level of the bootstrap
 
 
 def plot_curves(path: str | os.PathLike, trainings: Sequence[Metrics], spec: str) -> None:
-    """Draw the mean return by decisions and by seconds of training, with the bootstrap's bands.
+    """Plot the mean return against decisions and seconds of training, with bootstrap bands.
 
-    A training that has ended keeps its last mean return. Seconds are by a variant's median rate.
+    A training that has ended keeps its last mean return. The median rate of a variant gives the
+    seconds.
     """
     with plot_style():
         figure, ends = Figure((9, 4.9)), []
@@ -35,9 +35,9 @@ def plot_curves(path: str | os.PathLike, trainings: Sequence[Metrics], spec: str
         for metrics in trainings:
             groups.setdefault(metrics.variant, []).append(metrics)
         for (variant, group), color in zip(groups.items(), _COLORS, strict=False):
-            decisions = np.array(max((one.checkpoints for one in group), key=len))
-            means = np.stack([_lengthened(one.means, len(decisions)) for one in group])
-            seconds = decisions / statistics.median(one.rate for one in group)
+            decisions = np.array(max((run.checkpoints for run in group), key=len))
+            means = np.stack([_padded(run.means, len(decisions)) for run in group])
+            seconds = decisions / statistics.median(run.rate for run in group)
             mean, (low, high) = means.mean(axis=0), band(means)
             left.plot(decisions / 1000, mean, lw=1.6, label=TITLES[variant], color=color)
             right.plot(seconds, mean, lw=1.6, color=color)
@@ -46,7 +46,7 @@ def plot_curves(path: str | os.PathLike, trainings: Sequence[Metrics], spec: str
                 axes.axhline(SOLVED, color=MARK, linestyle=":", lw=1.2)
             ends.append(f"{TITLES[variant]} {mean[-1]:.1f} ({low[-1]:.1f} to {high[-1]:.1f})")
         left.set(xlabel="thousands of decisions", ylabel="mean return of 100 episodes")
-        right.set(xlabel="seconds of training", xscale="log")  # a tenth of others' time for some
+        right.set(xlabel="seconds of training", xscale="log")  # they differ by a factor of ten
         right.xaxis.set_major_formatter("{x:g}")
         right.xaxis.set_minor_formatter(NullFormatter())
         figure.legend(loc="outside lower center", ncols=min(len(ends), 3), frameon=False)
@@ -58,14 +58,14 @@ def plot_curves(path: str | os.PathLike, trainings: Sequence[Metrics], spec: str
         save(figure, path, Caption("Learning curves", description, spec))
 
 
-def _lengthened(means: Sequence[float], length: int) -> np.ndarray:
+def _padded(means: Sequence[float], length: int) -> np.ndarray:
     return np.pad(np.array(means), (0, length - len(means)), "edge")
 
 
 def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the low and high end of the bootstrap's band for the mean over the first axis.
+    """Return the lower and upper end of the bootstrap band of the mean over the runs.
 
-    The values are (runs, evaluations) float64; the same values give the same band.
+    values: (runs, evaluations) float64; the same values give the same band
     """
     rng = np.random.default_rng(0)
     drawn = rng.integers(len(values), size=(DRAWS, len(values)))

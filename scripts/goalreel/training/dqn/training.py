@@ -1,4 +1,4 @@
-"""A training: play, learn, evaluate the policy every 500 decisions, and end when it has solved."""
+"""Train by deep Q-learning: play, learn, evaluate every 500 decisions, stop when solved."""
 
 import os
 import time
@@ -15,22 +15,22 @@ from goalreel.training.dqn.settings import Settings
 from goalreel.training.games.car_envs import Cars, WrappedCars
 
 EVALUATE_EVERY = 500  # decisions
-EPISODES = 100  # of an evaluation
-_FIRST_SEED = 10_000  # of evaluations: far from any that a training is likely to name
+EPISODES = 100  # per evaluation
+_FIRST_SEED = 10_000  # of evaluations, so that trainings with small seeds have different ones
 COLUMNS = ("decisions", "frames", "seconds", "return", "loss", "epsilon")
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The outcome of a training."""
+    """The result of a training."""
 
     metrics: Metrics
     weights: tuple[dict[str, np.ndarray], ...]  # at each evaluation
-    episodes: list[tuple]  # rows of COLUMNS, one for each episode that was played to its end
+    episodes: list[tuple]  # a row of COLUMNS for each complete episode
 
 
 def train(settings: Settings, variant: str, seed: int) -> Trained:
-    """Train, on one thread; the same settings and seed give the same weights, bit for bit."""
+    """Train on one thread; the same settings and seed give the same weights, bit for bit."""
     rng = np.random.default_rng(seed)
     learner, replay = Learner(settings, seed), StateReplay(settings.buffer_size)
     kind = WrappedCars if settings.wrapped else Cars
@@ -38,7 +38,7 @@ def train(settings: Settings, variant: str, seed: int) -> Trained:
     obs = cars.obs
     decisions, frames, returns, loss = 0, 0, np.zeros(settings.n_envs), ""
     checkpoints, means, weights, episodes = [], [], [], []
-    began = _clocks()  # not before: PyTorch and Gymnasium are imported in parts when they are used
+    began = _clocks()  # after the first reset, which imports parts of Gymnasium
     while decisions < settings.total_timesteps and not (means and means[-1] >= SOLVED):
         epsilon = epsilon_at(settings, decisions)
         actions = choose(learner.values, obs, epsilon, rng)
@@ -71,19 +71,24 @@ def train(settings: Settings, variant: str, seed: int) -> Trained:
 
 
 def _clocks() -> np.ndarray:
-    """Return seconds of the clock and of the CPU."""
+    """Return the seconds of wall-clock time and of CPU time."""
     return np.array([time.perf_counter(), time.process_time()])
 
 
 def times(before: int, after: int, every: int) -> int:
-    """Return how often something is due between two counts that is due at each `every`th."""
+    """Return how many multiples of `every` are above `before` and up to `after`."""
     return after // every - before // every
 
 
 def evaluate(act, episodes: int = EPISODES) -> np.ndarray:
-    """Play fixed seeds, all at once, and return the returns, (episodes,) float64.
+    """Play episodes of fixed seeds in one batch, with an action per frame.
 
-    `act` gives (n, 2) float32 observations their actions, (n,) int8, one for each frame.
+    Args:
+        act: takes (n, 2) float32 observations, and returns (n,) int8 actions.
+        episodes: their number.
+
+    Returns:
+        (episodes,) float64 returns.
     """
     state = reset(_FIRST_SEED + np.arange(episodes))
     returns, going = np.zeros(episodes), np.arange(episodes)

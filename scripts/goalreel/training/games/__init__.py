@@ -1,1 +1,1 @@
-"""Games as a network sees them: environments given as pixels, and the wrappers between."""
+"""Games for training: vectorized environments whose observations are pixels."""

@@ -1,1 +1,1 @@
-"""Deep Q-learning from pixels: collectors, their rings, the replay buffer and the learner."""
+"""Deep Q-learning from pixels: collectors, replay buffer and learner."""

@@ -1,1 +1,1 @@
-"""Memory that processes share: blocks, lock-free rings and weights, and the processes' start."""
+"""Shared memory between processes: arrays, lock-free rings and weights."""

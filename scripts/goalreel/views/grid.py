@@ -106,7 +106,7 @@ def layout(rows: int, columns: int, frame: tuple[int, int], captions: bool) -> L
     width, height = (side * over // under & ~1 for side in frame)
     if width < _MIN_WIDTH or height < _MIN_HEIGHT:
         raise GoalreelError(
-            f"grid: {rows} rows and {columns} columns shrink frames of {frame[0]}x{frame[1]} to "
+            f"grid: In {rows} rows and {columns} columns, frames of {frame[0]}x{frame[1]} become "
             f"{width}x{height}, below {_MIN_WIDTH}x{_MIN_HEIGHT}. Choose fewer rows or columns."
         )
     return Layout(rows, columns, (width, height), band)

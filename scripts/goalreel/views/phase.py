@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION, MOUNTAIN_CARS
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, use
 from goalreel.files.svg_plot import GRID, mark_x, plot_style
 from goalreel.simulation.trajectories import read_summary, read_trajectories
 
@@ -109,7 +109,7 @@ def read_trails(paths: Sequence[Path], env: str) -> Trails:
     """
     plane = PLANES.get(env)
     if plane is None:
-        raise GoalreelError(f"phase: It does not support {env}. Film one of {', '.join(PLANES)}.")
+        raise GoalreelError(f"phase: There is no phase plane of {env}. {use(PLANES)}")
     reached = [np.flatnonzero(read_summary(path).episodes.reached) for path in paths]
     total = sum(map(len, reached))
     count = min(total, MAX_TRAILS)

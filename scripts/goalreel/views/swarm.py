@@ -116,7 +116,9 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Sw
         steps.append(lengths - 1)
     steps = np.concatenate(steps)
     if len(steps) == 0:
-        raise GoalreelError("swarm: No episode reached the goal. Film a better policy.")
+        raise GoalreelError(
+            "swarm: No episode reached the goal. Film more attempts, or use a better policy."
+        )
     counts = np.cumsum(changes, axis=0, dtype=np.int32)
     used = np.flatnonzero(counts.any(axis=0))
     arrived = np.cumsum(np.bincount(steps))

@@ -147,7 +147,7 @@ def test_phase_inks_angles_of_gymnasium_states(env, columns, reach, tmp_path):
 
 def test_phase_rejects_unknown_states(tmp_path):
     paths = written(tmp_path, simulated(reaches=range(1)))
-    with pytest.raises(GoalreelError, match=r"not support Froz.* Film one of MountainCar-v0, "):
+    with pytest.raises(GoalreelError, match=r"no phase plane of Froz.* Use MountainCar-v0, "):
         read_trails(paths, "FrozenLake-v1")
     wrapped = {"env": "Pendulum-v1", "env_wrappers": ["gymnasium.wrappers:FlattenObservation"]}
     environment = make_environment(wrapped | {"max_episode_steps": 3})

@@ -64,7 +64,7 @@ def test_compare_halves_show_their_runs_and_hold_last_frame(compared):
                 assert np.abs(shown - expected).mean() < 2, (pair, run, step)
 
 
-def test_runs_that_cannot_be_compared_are_refused_by_name(compared, tmp_path):
+def test_compare_rejects_unfit_runs_by_name(compared, tmp_path):
     assert "compare: 'c' holds no finished run" in compared.fail(
         "compare", config={"compare": "[a, c]"}
     )

@@ -84,7 +84,7 @@ def test_blocks_name_their_language_and_hold_valid_options(name):
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES} - {"README.md", "docs/index.md"}))
-def test_every_page_has_a_description_and_one_title(name):
+def test_pages_have_a_description_and_one_title(name):
     text = re.sub(r"^```.*?^```$", "", text_of(name), flags=re.M | re.S)
     assert re.match(r"---\ndescription: .+\n---\n\n# .+\n", text)
     assert len(re.findall("^# ", text, re.M)) == 1
@@ -97,7 +97,7 @@ def pages() -> list:
 
 
 @pytest.mark.parametrize("name", pages())
-def test_the_blocks_of_a_page_run_one_after_another(name, project, tmp_path):
+def test_blocks_of_a_page_run_in_order(name, project, tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "few.py").write_text(FEW)
@@ -152,12 +152,12 @@ def test_make_installs_goalreel_and_films(tmp_path, user_cache):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_tables_and_figures_are_those_that_were_measured(name):
+def test_tables_and_figures_equal_the_results(name):
     assert filled(text_of(name)) == text_of(name), "run: make update-tables"
 
 
 @pytest.mark.parametrize("name", [*NAMES, ".github/SECURITY.md", "CHANGELOG.md"])
-def test_links_lead_to_what_exists(name):
+def test_links_have_existing_targets(name):
     text = text_of(name)
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
     for link in links + re.findall(r' src="([^":]+)"', text):
@@ -209,7 +209,7 @@ def test_options_in_commands_are_valid(name, options, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not MKDOCS.exists(), reason="needs mkdocs: make docs")
-def test_the_site_is_built_without_a_warning(tmp_path):
+def test_site_builds_without_warning(tmp_path):
     command = [MKDOCS, "build", "-f", "docs/mkdocs.yml", "-d", tmp_path / "site"]
     subprocess.run(command, cwd=REPOSITORY, check=True)
     first = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")

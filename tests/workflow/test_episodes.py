@@ -47,7 +47,7 @@ def replayed(seed: int, actions) -> dict:
     return {"return": str(returned), "terminated": str(ending[0]), "truncated": str(ending[1])}
 
 
-def test_every_episode_is_filmed_whatever_its_outcome(played):
+def test_film_shows_episodes_of_any_outcome(played):
     table, results = rows(played), played.folder / "results"
     assert list(table[0])[:5] == ["episode", "seed", "env", "steps", "return"]
     assert not {"reach", "attempt", "reached"} & set(table[0])
@@ -108,7 +108,7 @@ def test_seeds_above_2_53_are_exact_everywhere(project):
     assert project.jobs(config=CONFIG | {"seeds": "3-9", "shard_size": 2})["simulate"] == 4
 
 
-def test_a_view_is_added_from_the_runs_own_options(played, tmp_path):
+def test_view_uses_the_saved_options_of_the_run(played, tmp_path):
     project = played.copied(tmp_path / "project")
     options = ["clips", "stills", "--configfile", "results/config.yaml"]
     assert project.jobs(*options) == {"clips": 1, "stills": 1}
@@ -118,7 +118,7 @@ def test_a_view_is_added_from_the_runs_own_options(played, tmp_path):
     assert [row["episode"] for row in clips] == ["0", "1"]  # as save_video chooses
 
 
-def test_results_of_another_run_are_not_replaced(played, tmp_path):
+def test_run_rejects_folder_of_another_run(played, tmp_path):
     project = played.copied(tmp_path / "project")
     project.edit(
         "config.yaml", "seed: 2025", "seed: 2026"

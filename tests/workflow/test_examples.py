@@ -32,7 +32,7 @@ def commands(name: str) -> list[str]:
     return [command for command in found if not command.startswith("pip install ")]
 
 
-def test_each_example_names_its_command():
+def test_examples_name_their_command():
     for name in EXAMPLES:
         assert commands(name)[-1] == f"snakemake --configfile examples/{name}.yaml"
 
@@ -42,7 +42,7 @@ def test_each_example_names_its_command():
     "name",
     [pytest.param(n, marks=[pytest.mark.slow] * (n != "recordings")) for n in EXAMPLES],
 )
-def test_example_as_it_stands_is_filmed(name, project):
+def test_example_films_unchanged(name, project):
     for package in PACKAGES.get(name, ()):
         pytest.importorskip(package)
     for command in commands(name)[:-1]:

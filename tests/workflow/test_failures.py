@@ -16,7 +16,7 @@ import goalreel
 RESUME = "Run the same command again to continue. Snakemake's log: "
 
 
-def test_the_same_command_finishes_a_failed_run(project):
+def test_same_command_finishes_failed_run(project):
     """The run prints the cause even with --quiet, and keeps finished files."""
     config = {"reaches": 3, "shard_size": 1, "policy": "{epsilon: 0.45}"}
     options = ["-j", "2", "--quiet", "all", "--keep-going"]
@@ -34,7 +34,7 @@ def test_the_same_command_finishes_a_failed_run(project):
 
 
 @pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="finds the process in /proc")
-def test_a_killed_job_is_reported_as_killed(project):
+def test_killed_job_is_reported_as_killed(project):
     process = project.start("-j", "1", config={"reaches": 60, "shard_size": 60})
     (stage,) = wait_for(lambda: processes(project, ("encode.py",)), seconds=120)
     os.kill(stage, signal.SIGKILL)
@@ -63,7 +63,7 @@ def test_code_edited_during_run_is_not_recorded_as_planned(project):
     assert np.array_equal(np.concatenate([shard.states for shard in shards]), expected.states)
 
 
-def test_an_interrupted_run_resumes_where_it_stopped(project):
+def test_interrupted_run_resumes_where_it_stopped(project):
     config = {"reaches": 6, "shard_size": 1}
     process = project.start("-j", "2", config=config)
     segments = project.folder / "results" / "segments"
@@ -81,7 +81,7 @@ def test_an_interrupted_run_resumes_where_it_stopped(project):
     assert len(kept) == 6 - jobs["encode"]
 
 
-def test_a_users_cache_that_cannot_be_written_costs_only_time(project, tmp_path):
+def test_read_only_user_cache_costs_only_time(project, tmp_path):
     project.cache = tmp_path / "own cache"
     project.cache.mkdir()
     (project.cache / "goalreel").write_text("a file where a folder is needed")
@@ -111,7 +111,7 @@ def test_sigterm_while_the_scheduler_notes_a_job_ends_the_run(project, tmp_path)
     project.run(config=FEW)
 
 
-def test_a_second_run_in_the_same_results_is_refused_by_name(project):
+def test_second_run_in_same_results_stops_by_name(project):
     """The message is goalreel's, because Snakemake's lock is in another folder."""
     results = project.folder / "results"
     lock = results / "logs" / "run.lock"

@@ -15,7 +15,7 @@ CAPTION = """"{reach}" '$(touch ran)' `touch ran` ;=#\\ {{}} %{{n}} \\n: ' , [a]
 PREFIX = """'"$(touch ran)`touch ran`;=#é 雪"""
 
 
-def test_harsh_values_go_through_a_whole_run_as_they_are(project):
+def test_harsh_values_pass_through_a_run_unchanged(project):
     (project.folder / f"{HARSH}.py").write_text(
         "def act(seen):\n    return (seen[:, 1] >= 0) * 2\n"
     )

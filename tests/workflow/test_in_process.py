@@ -53,7 +53,7 @@ def test_film_and_table_are_those_of_the_workflow(project, tmp_path, options):
 
 
 @pytest.mark.parametrize("policy", [balance, Model()], ids=["function", "model"])
-def test_a_python_object_plays(tmp_path, policy):
+def test_film_accepts_a_python_object(tmp_path, policy):
     made = gymnasium.make("CartPole-v1", max_episode_steps=40, render_mode="rgb_array")
     overlay = {"caption": "", "title_card": 0}
     table = goalreel.film(made, policy, episodes=3, to=tmp_path / "a.mp4", seed=5, overlay=overlay)
@@ -76,7 +76,7 @@ def test_a_python_object_plays(tmp_path, policy):
     assert first == len(frames)
 
 
-def test_what_cannot_be_filmed_is_refused_and_nothing_is_left(tmp_path):
+def test_failed_film_raises_and_leaves_nothing(tmp_path):
     to = tmp_path / "film.mp4"
     with pytest.raises(GoalreelError, match="env: .*CartPole-v1"):
         goalreel.film("CartPol-v1", to=to)
@@ -115,7 +115,7 @@ def test_films_of_two_threads_are_those_of_two_calls_in_turn(tmp_path, env):
     assert together[0][1] != together[1][1]
 
 
-def test_log_and_progress_go_where_the_caller_says(tmp_path, capsys):
+def test_log_and_progress_call_the_given_functions(tmp_path, capsys):
     def bar(total, unit):
         """Take the arguments of tqdm."""
         shown.append((total, unit))

@@ -116,7 +116,7 @@ def test_lerobot_dataset_fields_equal_the_run(made):
     assert len({row["data/file_index"] for _, row in episodes.iterrows()}) > 1 or len(episodes) < 4
 
 
-def test_statistics_are_those_of_the_columns(made):
+def test_statistics_equal_those_of_the_columns(made):
     folder, results = made
     stats = json.loads((folder / "meta/stats.json").read_text())
     everything = list(recorded(results))
@@ -152,7 +152,7 @@ assert some[0]["observation.image"].shape[0] == 2 and len(some) == sum(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not READER.is_file(), reason="needs LeRobot: make .venv-lerobot/installed")
-def test_lerobots_reader_gives_what_the_run_recorded(made, tmp_path):
+def test_lerobot_reader_returns_the_recorded_run(made, tmp_path):
     folder, results = made
     command = [READER, "-c", READ, folder, tmp_path / "read.npz"]
     subprocess.run(command, check=True, env={"HF_HUB_OFFLINE": "1", "HOME": str(tmp_path)})
@@ -171,7 +171,7 @@ def test_lerobots_reader_gives_what_the_run_recorded(made, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "jobs"), [("lerobot.py", {"lerobot": 1}), ("model_card.py", {})])
-def test_it_is_made_again_after_an_edit_of_its_code(sources, name, jobs):
+def test_dataset_reruns_after_an_edit_of_its_code(sources, name, jobs):
     pytest.importorskip("pyarrow", reason="takes pyarrow, which is no requirement")
     before = sources.specs({"reaches": 4}, ("lerobot",))
     with sources.edited(f"goalreel/report/{name}"):
@@ -179,7 +179,7 @@ def test_it_is_made_again_after_an_edit_of_its_code(sources, name, jobs):
 
 
 @pytest.mark.skipif(bool(importlib.util.find_spec("pyarrow")), reason="pyarrow is installed")
-def test_a_machine_without_pyarrow_is_told_what_to_install(project):
+def test_missing_pyarrow_names_the_installation(project):
     told = project.fail("-j", "2", "lerobot", config=CONFIG | {"episodes": 1})
     assert "needs the package pyarrow" in told and "pip install pyarrow" in told
     project.run("-n", config=CONFIG)

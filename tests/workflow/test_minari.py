@@ -62,7 +62,7 @@ def run(project, dataset, *options, ok=True, **config):
 
 @pytest.mark.parametrize("kind", ["hdf5", "arrow"])
 @pytest.mark.parametrize("name", ["CartPole-v1", "MountainCar-v0", "FrozenLake-v1", "Pendulum-v1"])
-def test_a_data_set_is_played_as_it_was(name, kind):
+def test_dataset_replays_exactly(name, kind):
     given = collect("some/set-v0", gymnasium.make(name), kind=kind)
     environment = make_environment({"env": name})
     for episodes in range(5), range(1, 4):
@@ -74,7 +74,7 @@ def test_a_data_set_is_played_as_it_was(name, kind):
             assert made.episode(place)[2].tolist() == given[episode][1]
 
 
-def test_a_film_of_a_data_set_has_its_environment_and_its_seeds(project, datasets):
+def test_dataset_film_has_environment_and_seeds(project, datasets):
     """The dataset also sets wrapper, arguments and time limit. All results keep seeds of 64 bits."""
     env = gymnasium.make("CartPole-v1", max_episode_steps=30, render_mode="rgb_array")
     given = collect("cart/wrapped-v0", gymnasium.wrappers.TimeAwareObservation(env))
@@ -116,7 +116,7 @@ def change(datasets, dataset, what):
         ("episode_1/terminations", -1, "terminated."),
     ],
 )
-def test_what_does_not_replay_is_named(datasets, name, place, row, message):
+def test_differing_replay_is_named(datasets, name, place, row, message):
     given = collect("some/set-v0", gymnasium.make(name), seeds=[3, 2**64 - 2, 5])
 
     def damage(file):
@@ -133,7 +133,7 @@ def test_what_does_not_replay_is_named(datasets, name, place, row, message):
     play_recording(read_episodes("some/set-v0", range(1)), environment, NO_SPEC, None)
 
 
-def test_episodes_of_unknown_seeds_are_refused_by_number(datasets):
+def test_episodes_without_seeds_are_rejected_by_number(datasets):
     collect("some/set-v0", gymnasium.make("CartPole-v1"))
     change(
         datasets,
@@ -155,7 +155,7 @@ def edited(datasets, dataset, **changes):
     path.write_text(json.dumps(metadata))
 
 
-def test_a_data_set_that_cannot_be_played_is_one_message(tmp_path, project, datasets):
+def test_unplayable_dataset_gives_one_message(tmp_path, project, datasets):
     collect("cart/some-v0", gymnasium.make("CartPole-v1"), seeds=[1])
     for dataset, options, parts in [
         (
@@ -198,7 +198,7 @@ def test_a_data_set_that_cannot_be_played_is_one_message(tmp_path, project, data
         (tmp_path / "kept").rename(datasets / "cart/some-v0")
 
 
-def test_pictures_that_minari_keeps_lossily_are_not_compared(project):
+def test_jpeg_observations_are_not_compared(project):
     """In JPEG datasets goalreel compares only rewards and endings."""
     env = gymnasium.wrappers.AddRenderObservation(
         gymnasium.make("CartPole-v1", render_mode="rgb_array"), render_only=True

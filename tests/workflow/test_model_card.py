@@ -104,7 +104,7 @@ def made(tmp_path):
     return goalreel.hub.model_card(*made, library="stable-baselines3")
 
 
-def test_a_card_of_a_table_in_python(made):
+def test_card_in_python_takes_a_table(made):
     readme = (made / "README.md").read_text()
     assert (made / "replay.mp4").read_bytes() == b"a video"
     assert json.loads((made / "results.json").read_text())["std_reward"] == 5
@@ -112,7 +112,7 @@ def test_a_card_of_a_table_in_python(made):
     assert "# SAC plays Ant-v5" in readme and "15.00 ± 5.00" in readme
 
 
-def test_the_hubs_own_library_reads_the_evaluation(made):
+def test_huggingface_hub_reads_the_evaluation(made):
     hub = pytest.importorskip("huggingface_hub", reason="takes huggingface_hub")
     card = hub.ModelCard.load(made / "README.md")
     (result,) = card.data.eval_results

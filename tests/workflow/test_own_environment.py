@@ -12,7 +12,7 @@ from project import REPOSITORY
 MODULE = (REPOSITORY / "examples" / "own_environment.py").read_text(encoding="utf-8")
 
 
-def test_an_environment_of_ones_own_is_watched(project):
+def test_own_environment_reruns_after_edits(project):
     (project.folder / "my_env.py").write_text(MODULE)
     config = {"env": "my_env:Catch-v0", "episodes": 2, "shard_size": 2}
     project.run("-j", "2", config=config)
@@ -54,7 +54,7 @@ def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
 
 
 @pytest.mark.parametrize("changed", ["mine.py", "my_env"])
-def test_a_users_file_that_changes_during_a_run_is_noticed(tmp_path, changed):
+def test_user_file_edited_during_run_is_noticed(tmp_path, changed):
     (tmp_path / "my_env.py").write_text(MODULE)
     (tmp_path / "mine.py").write_text("def act(obs):\n    return [1] * len(obs)\n")
     spec = {

@@ -34,13 +34,13 @@ def chosen(name: str) -> set[str]:
     return named.union(*map(chosen, groups))
 
 
-def test_every_choice_has_a_lock_unless_its_builds_differ():
+def test_extras_and_groups_have_locks_unless_builds_differ():
     apart = {"environments", "train-test", "lerobot-test"}
     assert {path.stem for path in LOCKS.iterdir()} == CHOICES.keys() - apart
 
 
 @pytest.mark.parametrize("path", sorted(LOCKS.iterdir()), ids=lambda path: path.stem)
-def test_every_choice_is_pinned_with_hashes_and_no_address(path):
+def test_locks_pin_hashes_and_no_addresses(path):
     text = path.read_text(encoding="utf-8")
     assert chosen(path.stem) <= set(pins(path.stem))
     assert not re.search(r"https?:|file:|index-url", text)
@@ -48,12 +48,12 @@ def test_every_choice_is_pinned_with_hashes_and_no_address(path):
         assert "--hash=sha256:" in block, block.splitlines()[0]
 
 
-def test_the_tests_run_with_the_versions_of_a_run():
+def test_test_lock_has_versions_of_run_lock():
     run, test = pins("run"), pins("test")
     assert {name: test.get(name) for name in run} == run
 
 
-def test_a_cluster_runs_with_the_versions_of_a_laptop():
+def test_cluster_lock_has_versions_of_run_lock():
     run, cluster = pins("run"), pins("cluster")
     # boto3, which the S3 plugin needs, accepts no newer version.
     apart = {name for name in run if cluster.get(name) != run[name]}
@@ -94,7 +94,7 @@ def of_stage(stage: str) -> list[Path]:
     return [path for name, path in found.items() if name != "goalreel.files.svg_plot"]
 
 
-def test_the_dependencies_name_what_is_imported_and_nothing_else():
+def test_dependencies_equal_the_imported_packages():
     imported = imported_packages((REPOSITORY / "scripts").rglob("*.py"))
     assert imported - chosen("train") - THEIRS | {"snakemake"} == chosen("run")
 
@@ -132,6 +132,6 @@ print(goalreel.open_cache.__name__)
     )
 
 
-def test_the_change_log_begins_with_the_version():
+def test_changelog_begins_with_the_version():
     changes = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(r"^## (\S+)", changes, re.M)[1] == goalreel.__version__

@@ -26,7 +26,7 @@ EPISODES = {"seed": 7, "episodes": 2, "reaches": "null", "max_episode_steps": 50
 @pytest.mark.parametrize(
     ("env", "actions"), [(DISCRETE, 3), pytest.param(PONG, 6, marks=NEEDS_ALE)]
 )
-def test_a_film_is_gymnasiums_and_the_same_for_any_shard_size(env, actions, project, tmp_path):
+def test_pixel_film_equals_gymnasium_for_any_shard_size(env, actions, project, tmp_path):
     path = random_policy(tmp_path / "policy.npz", env, actions)
     policy = {"name": "pixels", "file": str(path), "checkpoint": 100}
     named = f"{{name: pixels, file: {path}, checkpoint: 100}}"
@@ -58,7 +58,7 @@ def test_a_film_is_gymnasiums_and_the_same_for_any_shard_size(env, actions, proj
             assert np.array_equal(cache[:], np.stack(frames))
 
 
-def test_wrong_policies_are_told_before_the_run(tmp_path):
+def test_wrong_pixel_policies_are_named_before_the_run(tmp_path):
     path = random_policy(tmp_path / "policy.npz", DISCRETE, 3, checkpoint_steps=(0, 400))
     (tmp_path / "cut.npz").write_bytes(path.read_bytes()[:3000])
 
@@ -87,7 +87,7 @@ def test_wrong_policies_are_told_before_the_run(tmp_path):
         )
 
 
-def test_an_edit_reruns_what_it_changes(sources, tmp_path):
+def test_edit_reruns_the_affected_jobs_of_a_pixel_film(sources, tmp_path):
     path = random_policy(tmp_path / "policy.npz", DISCRETE, 3)
     base = {"reaches": 2, "policy": {"name": "pixels", "file": str(path)}}
     before, pump = sources.specs(base), sources.specs({"reaches": 2})

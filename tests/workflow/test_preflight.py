@@ -72,7 +72,7 @@ def played(project, **options: object) -> dict:
         ("kill", "crashed in its first steps (SIGABRT)"),
     ],
 )
-def test_failing_environment_is_refused_before_the_run(project, fails, said):
+def test_failing_environment_is_rejected_before_run(project, fails, said):
     config = played(project, env_kwargs=f"{{fails: {fails}}}")
     output = project.fail(config=config)
     message = output[output.index("goalreel:") :]
@@ -81,7 +81,7 @@ def test_failing_environment_is_refused_before_the_run(project, fails, said):
     assert not (project.folder / "results").exists()
 
 
-def test_policy_with_wrong_actions_is_refused_before_the_run(project):
+def test_policy_with_wrong_actions_is_rejected_before_run(project):
     (project.folder / "agent.py").write_text("def act(obs):\n    return obs\n", encoding="ascii")
     output = project.fail(config=played(project, policy="agent.py"))
     assert "policy.function: agent.py: act" in output

@@ -64,7 +64,7 @@ def played(path, environment, count, success="terminated", first=0):
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
 @pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1", DISCRETE, CONTINUOUS])
 @pytest.mark.parametrize("steps", [None, 9])
-def test_recorded_actions_are_played_as_they_were(tmp_path, monkeypatch, env, suffix, steps):
+def test_recorded_actions_replay_exactly(tmp_path, monkeypatch, env, suffix, steps):
     """The recording may also stop before the environment ends the episode."""
     path = tmp_path / f"r{suffix}"
     given = record(path, env, 3, steps, max_episode_steps=120)
@@ -83,7 +83,7 @@ def test_recorded_actions_are_played_as_they_were(tmp_path, monkeypatch, env, su
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", DISCRETE])
-def test_actions_after_the_environments_end_are_refused(tmp_path, env):
+def test_actions_after_end_of_episode_are_rejected(tmp_path, env):
     path = tmp_path / "r.csv"
     record(path, env, 3, max_episode_steps=8)
     environment = make_environment({"env": env, "max_episode_steps": 7})
@@ -96,7 +96,7 @@ def test_actions_after_the_environments_end_are_refused(tmp_path, env):
 @pytest.mark.parametrize(
     ("seeds", "row"), [([7, 2.5, 7], 2), ([0, 2.0**53, 0.5], 2), ([-1, 7, 8], 1)]
 )
-def test_a_seed_that_is_none_is_refused_with_its_row(tmp_path, suffix, seeds, row):
+def test_missing_seed_is_rejected_with_its_row(tmp_path, suffix, seeds, row):
     path = tmp_path / f"r{suffix}"
     save(path, episode=range(3), seed=seeds, action=[0, 0, 0])
     with pytest.raises(GoalreelError, match=rf"Row {row} has seed .* instead of one whole number"):
@@ -104,7 +104,7 @@ def test_a_seed_that_is_none_is_refused_with_its_row(tmp_path, suffix, seeds, ro
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
-def test_seeds_of_64_bits_are_whole(tmp_path, suffix):
+def test_seeds_of_64_bits_stay_exact(tmp_path, suffix):
     """Large integers stay exact in any column. A double would round those from 2**53 on."""
     path, seeds = tmp_path / f"r{suffix}", [7, 2**64 - 1, 2**63 + 5, 2**53 + 1]
     save(path, episode=range(4), seed=np.array(seeds, np.uint64), action=[1, 0, 1, 0])
@@ -116,7 +116,7 @@ def test_seeds_of_64_bits_are_whole(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("kind", ["actions", "states"])
-def test_a_shard_reads_its_own_rows_alone(tmp_path, kind):
+def test_shard_reads_only_its_own_rows(tmp_path, kind):
     """Episodes stay whole across blocks, and only the affected shards report damage."""
     rng = np.random.default_rng(3)
     lengths = rng.integers(2, 3000, 150)
@@ -150,7 +150,7 @@ def test_a_shard_reads_its_own_rows_alone(tmp_path, kind):
                 assert np.array_equal(getattr(one, kind), rows[own])
 
 
-def test_a_run_reads_a_recording_once(project):
+def test_run_reads_recording_once(project):
     """A longer film adds shards without reading the recording again, and finds its damage."""
     record(project.folder / "r.csv", "CartPole-v1", 4)
     config = {"env": "CartPole-v1", "shard_size": 2}
@@ -167,7 +167,7 @@ def test_a_run_reads_a_recording_once(project):
     assert file.read_bytes() == whole
 
 
-def test_too_few_episodes_say_which_number_to_set(tmp_path):
+def test_too_few_episodes_name_the_number_to_set(tmp_path):
     record(tmp_path / "r.csv", "CartPole-v1", 3)
     with pytest.raises(GoalreelError, match="has only 3 episodes.*Set episodes=3 or fewer"):
         played(tmp_path / "r.csv", CARTPOLE, 4)
@@ -175,7 +175,7 @@ def test_too_few_episodes_say_which_number_to_set(tmp_path):
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 @pytest.mark.parametrize("has_rewards", [False, True])
-def test_recorded_states_are_shown_as_they_are(tmp_path, env, has_rewards, atlases):
+def test_recorded_states_are_filmed_unchanged(tmp_path, env, has_rewards, atlases):
     environment = make_environment({"env": env})
     ours = simulate_episodes(SEEDS[:3], environment, make_policy(PUMP))
     names = ["episode", "position", "velocity", *["reward"] * has_rewards]
@@ -227,7 +227,7 @@ def test_recorded_states_are_shown_as_they_are(tmp_path, env, has_rewards, atlas
         ("episode,seed,acton\n0,0,1\n", DISCRETE, ["episode, seed, acton. Did you mean 'action'?"]),
     ],
 )
-def test_a_file_that_is_no_recording_is_told(tmp_path, text, env, parts):
+def test_file_without_recording_is_named(tmp_path, text, env, parts):
     path = tmp_path / "r.csv"
     path.write_text(text)
     with pytest.raises(GoalreelError) as error:
@@ -245,7 +245,7 @@ def test_a_file_that_is_no_recording_is_told(tmp_path, text, env, parts):
         (None, "Cannot replay"),
     ],
 )
-def test_arrays_that_are_no_recording_are_told(tmp_path, arrays, message):
+def test_arrays_without_recording_are_named(tmp_path, arrays, message):
     path = tmp_path / "r.npz"
     np.savez(path, **arrays) if arrays else path.write_bytes(b"PK rubbish")
     with pytest.raises(GoalreelError, match=message):

@@ -71,7 +71,7 @@ GYMNASIUM_EDITS = [
 
 
 @pytest.mark.parametrize(("edit", "jobs"), GYMNASIUM_EDITS, ids=str)
-def test_config_edit_of_a_film_that_gymnasium_draws(sources, edit, jobs):
+def test_config_edit_of_a_film_rendered_by_gymnasium(sources, edit, jobs):
     config, targets = BASE | {"env": "CartPole-v1", "policy": {"name": "random"}}, ("clips", "grid")
     before, after = (sources.specs(c, (*FILM, *targets)) for c in (config, config | edit))
     assert rerun(before, after) == jobs
@@ -180,7 +180,7 @@ def test_code_edit(sources, base, name):
         ("matplotlib", NOTHING),
     ],
 )
-def test_another_version_of_a_tool_reruns_what_it_shapes(sources, base, monkeypatch, tool, jobs):
+def test_new_tool_version_reruns_its_jobs(sources, base, monkeypatch, tool, jobs):
     version = planning._version
     monkeypatch.setattr(planning, "_version", lambda name: "n99" if name == tool else version(name))
     assert rerun(base, sources.specs(BASE)) == jobs
@@ -213,7 +213,7 @@ def test_snakemake_reruns_what_an_edited_module_affects(done, name, old, new, jo
     assert done.jobs(config=BASE) == jobs
 
 
-def test_two_values_that_swap_places_are_noticed(once):
+def test_swapped_values_rerun(once):
     """Snakemake compares parameters as a set, which would hide the change."""
     config = BASE | {"encode": "{encoder: x264}"}
     encoded = once("encoded", lambda fresh: fresh.run("-j", "2", config=config))

@@ -84,7 +84,7 @@ def planned(**given: object) -> str:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_dataset_names_foreign_code_is_refused(options, named, package, monkeypatch):
+def test_dataset_with_foreign_code_is_rejected(options, named, package, monkeypatch):
     plugin = registration.EnvSpec("Plugin-v0", Harmful)
     monkeypatch.setitem(registration.registry, "Plugin-v0", plugin)
     given = dataset(**options) if isinstance(options, dict) else dataset(*options)
@@ -96,7 +96,7 @@ def test_dataset_names_foreign_code_is_refused(options, named, package, monkeypa
     assert not RAN.exists()
 
 
-def test_dataset_without_spaces_is_refused():
+def test_dataset_without_spaces_is_rejected():
     """Minari would make the environment by its entry point to read the spec."""
     path, options = Path("set/data/metadata.json"), dataset()
     content = json.loads(path.read_text())
@@ -104,7 +104,7 @@ def test_dataset_without_spaces_is_refused():
     assert "does not say how it was recorded" in planned(**options)
 
 
-def test_dataset_runs_what_is_allowed():
+def test_dataset_runs_allowed_packages():
     planned(**dataset("payload:go", allow=("payload",)))
     assert RAN.exists()
 

@@ -10,7 +10,7 @@ onsuccess:
 
 
 @pytest.mark.parametrize("options", [(), ("--max-jobs-per-timespan", "1000/60s")])
-def test_no_thread_is_left_for_each_job(project, options):
+def test_jobs_leave_no_threads(project, options):
     with (project.folder / "Snakefile").open("a") as snakefile:
         snakefile.write(COUNTED)
     said = project.run("results/trajectories/00000.npz", *options, config={"reaches": 1})

@@ -47,7 +47,7 @@ def directly(tmp_path, user_cache):
 
 
 @pytest.mark.parametrize("prefix", [pytest.param("", marks=pytest.mark.slow), "film_"])
-def test_a_module_of_another_workflow_makes_the_same_film(tmp_path, user_cache, directly, prefix):
+def test_module_of_another_workflow_makes_same_film(tmp_path, user_cache, directly, prefix):
     """The module finds its programs and package, and its views are rules, also with a prefix."""
     renamed, snakefile = f" as {prefix}*" * bool(prefix), REPOSITORY / "workflow" / "Snakefile"
     text = MODULE.format(snakefile=snakefile, prefix=renamed)
@@ -62,7 +62,7 @@ def test_a_module_of_another_workflow_makes_the_same_film(tmp_path, user_cache, 
     assert "Nothing to be done" in run(*snakemake, **cache)
 
 
-def test_the_catalogue_finds_what_it_shows():
+def test_catalog_finds_its_files():
     """The README of github.com/snakemake/snakemake-workflow-catalog lists the files."""
     shown = yaml.safe_load((REPOSITORY / ".snakemake-workflow-catalog.yml").read_text())["usage"]
     assert shown["software-stack-deployment"]["conda"] and shown["report"]

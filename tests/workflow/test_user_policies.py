@@ -55,7 +55,7 @@ def assert_played(policy, environment, env, make):
     return episodes
 
 
-def test_a_policy_of_ones_own_plays_what_it_plays_in_gymnasium(policy):
+def test_user_policy_plays_as_in_gymnasium(policy):
     balance = policy("""
         def act(observations):
             assert observations.dtype == np.float32 and observations.shape[1:] == (4,)
@@ -66,7 +66,7 @@ def test_a_policy_of_ones_own_plays_what_it_plays_in_gymnasium(policy):
 
 
 @pytest.mark.parametrize("env", [DISCRETE, "Pendulum-v1", "CartPole-v1"])
-def test_a_policys_generators_are_the_episodes_own(policy, env):
+def test_user_policy_gets_generators_of_the_episodes(policy, env):
     """A file that reimplements the policy `random` gives the same actions."""
     shape = {DISCRETE: "int(3 * u)", "CartPole-v1": "int(2 * u)"}.get(env, "[4 * u - 2]")
     mine = policy(f"""
@@ -118,7 +118,7 @@ def test_make_policy_gives_each_episode_its_own_state(policy):
         ),
     ],
 )
-def test_a_factory_that_makes_no_policy_is_told(policy, text, parts):
+def test_make_policy_without_policy_is_named(policy, text, parts):
     with pytest.raises(GoalreelError) as error:
         simulate_reaches(range(2), 7, CARTPOLE, policy(text), 5)
     for part in ["mine.py: make_policy", *parts]:
@@ -150,7 +150,7 @@ def test_unbatched_network_plays_one_row_at_a_time(policy):
 
 
 @pytest.mark.parametrize("batch", [True, False])
-def test_a_dict_of_observations_is_a_dict_of_arrays(policy, batch):
+def test_dict_observations_become_dict_of_arrays(policy, batch):
     minigrid = "MiniGrid-GoToDoor-5x5-v0"
     pytest.importorskip("minigrid")
     made = policy(
@@ -220,13 +220,13 @@ def test_raising_policy_shows_traceback_and_observation(policy, tmp_path):
         ),
     ],
 )
-def test_what_a_policy_gives_is_checked_before_it_plays(policy, text, environment, parts):
+def test_actions_are_checked_before_the_run(policy, text, environment, parts):
     said = refused(policy(text), environment)
     for part in ["mine.py: act", *parts]:
         assert part in said
 
 
-def test_what_a_policys_file_imports_and_reads_is_watched_too(tmp_path):
+def test_imports_and_files_of_policy_are_watched(tmp_path):
     (tmp_path / "mine.py").write_text("import helper\nimport numpy\n")
     (tmp_path / "helper.py").write_text("from deeper import x\n")
     for name in ("deeper.py", "unused.py", "weights.pt"):
@@ -247,7 +247,7 @@ def test_what_a_policys_file_imports_and_reads_is_watched_too(tmp_path):
         policy_files(policy)
 
 
-def test_what_a_policy_gives_is_checked_while_it_plays(policy):
+def test_actions_are_checked_while_playing(policy):
     late = "def act(o): return np.where(abs(o[:, 2]) > 0.15, 7, 0)"
     assert "returned 7 in row" in refused(policy(late), CARTPOLE)
 
@@ -266,7 +266,7 @@ def test_what_a_policy_gives_is_checked_while_it_plays(policy):
         ("def act(o, speed): return 1", ["act(o, speed) has wrong parameters"]),
     ],
 )
-def test_a_file_that_is_no_policy_is_told(policy, text, parts):
+def test_file_without_policy_is_named(policy, text, parts):
     with pytest.raises(GoalreelError) as error:
         policy(text)
     for part in parts:

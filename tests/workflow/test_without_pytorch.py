@@ -13,14 +13,14 @@ TORCH = importlib.util.find_spec("torch") is not None
 @pytest.mark.parametrize(
     "target", ["all", "training_progress", "compare_training", "report", "pixels"]
 )
-def test_without_pytorch_it_is_asked_for(project, target):
+def test_training_without_pytorch_asks_for_it(project, target):
     output = project.fail("-n", target, config={"policy": "{name: dqn}"})
     message = "This run needs the package torch. Install it: pip install "
     assert f"{message}'goalreel[train]'" in output and "Traceback" not in output
 
 
 @pytest.mark.skipif(TORCH, reason="PyTorch is there")
-def test_a_network_of_pixels_is_trained_by_it_and_played_without(project, tmp_path):
+def test_pixel_network_trains_with_and_plays_without_pytorch(project, tmp_path):
     output = project.fail("-n", config={"policy": "{name: pixels}", "reaches": 4})
     assert f"Python: {sys.executable}" in output and "Traceback" not in output
     kept = random_policy(tmp_path / "policy.npz", "MountainCar-v0", 3)
@@ -28,7 +28,7 @@ def test_a_network_of_pixels_is_trained_by_it_and_played_without(project, tmp_pa
     assert project.jobs(config=config)["simulate"] == 1
 
 
-def test_other_policies_plan_nothing_of_it(project):
+def test_other_policies_plan_no_pytorch(project):
     jobs = project.jobs("all", "report", config={"reaches": 4})
     assert not jobs.keys() & {"dqn", "training_progress", "compare_training", "training_table"}
     output = project.fail("-n", "training_progress")

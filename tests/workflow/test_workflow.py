@@ -22,7 +22,7 @@ def test_summary_stands_at_the_end(filmed):
     assert encoder.split()[:2] == ["encoder", "assembled"]
 
 
-def test_progress_is_short(filmed):
+def test_progress_output_is_short(filmed):
     assert len(filmed.output.splitlines()) < 40, filmed.output
 
 
@@ -57,7 +57,7 @@ def test_jobs_write_logs_and_benchmarks_only_in_results(filmed):
     assert not list(results.rglob(".*")), "no temporary files stay"
 
 
-def test_a_wrong_config_stops_before_any_job_with_one_message(project):
+def test_wrong_config_stops_before_jobs_with_one_message(project):
     output = project.fail(config={"reachs": 5, "encode": "{qp: 99}", "results": "a{b"})
     assert "The configuration has 3 errors" in output
     for part in ("Did you mean 'reaches'?", "encode.qp: '99' is not", "results: 'a{b' is not"):
@@ -79,7 +79,7 @@ def test_results_never_stand_among_the_workflows_own_files(project, name):
     ("view", "needs"),
     [("swarm", "MountainCar-v0 or Mount"), ("training_progress", "policy=dqn in Mountain")],
 )
-def test_a_view_that_a_run_cannot_have_says_what_it_needs(project, view, needs):
+def test_unavailable_view_names_its_requirements(project, view, needs):
     output = project.fail(view, config={"env": "CartPole-v1"})
     assert f"{view}: Cannot be made of CartPole-v1 with the policy random. It needs " in output
     assert needs in output and "Traceback" not in output
@@ -94,17 +94,17 @@ def test_a_view_that_a_run_cannot_have_says_what_it_needs(project, view, needs):
         ("card", "model_card"),
     ],
 )
-def test_former_target_is_answered_by_the_new_one(project, former, target):
+def test_former_target_suggests_the_new_one(project, former, target):
     assert f"{former}: Unknown target. Did you mean {target!r}?" in project.fail(former)
 
 
-def test_a_shard_that_the_film_does_not_have_is_an_error(project):
+def test_unknown_shard_is_an_error(project):
     output = project.fail("results/trajectories/00009.npz", config=FEW)
     assert "00009: No such shard. The last one is 00001" in output
     project.fail("results/trajectories/1.npz", config=FEW)
 
 
-def test_a_run_for_a_single_file_needs_no_film(project):
+def test_run_for_single_file_makes_no_film(project):
     output = project.run("results/frames/00001.npz", config=FEW)
     assert "summary" not in output and "goal reaches in" not in output and "Error" not in output
     (project.folder / "results" / "film.mp4").write_bytes(b"rubbish")
@@ -112,13 +112,13 @@ def test_a_run_for_a_single_file_needs_no_film(project):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs make")
-def test_make_hands_its_options_to_snakemake():
+def test_make_passes_its_options_to_snakemake():
     command = ["make", "--dry-run", "ARGS=--config reaches=20"]
     completed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert ".venv/bin/snakemake --config reaches=20" in completed.stdout
 
 
-def test_what_keeps_a_run_from_being_planned_is_one_message(project):
+def test_unplannable_run_gives_one_message(project):
     output = project.fail("--dry-run", IMAGEIO_FFMPEG_EXE="/no/such/ffmpeg")
     assert "goalreel: ffmpeg: Cannot be run" in output and "/no/such/ffmpeg" in output
     assert "Traceback" not in output

@@ -128,6 +128,6 @@ def test_unplannable_run_gives_one_message(project):
     output = project.fail("--dry-run")
     assert (
         "goalreel: " in output
-        and "reaches.py cannot be read as Python" in output
+        and "reaches.py: Cannot be read as Python" in output
         and "Traceback" not in output
     )

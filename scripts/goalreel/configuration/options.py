@@ -128,7 +128,7 @@ class Render(Section):
     """The height in pixels. The style `gymnasium` allows only 400. If the aspect ratio is not 3:2,
     the scene is centered and the hill continues to the borders."""
     theme: Literal["light", "dark"] = "light"
-    """The colours of the style `vector`; the style `gymnasium` is light."""
+    """The colors of the style `vector`. The style `gymnasium` allows only `light`."""
     scale: integer(1, 20) | None = None
     """The factor by which films and clips enlarge frames, pixel by pixel. `null` is 1 for frames of
     at least 320 rows. For smaller ones it is the smallest factor that gives 480 rows, up to 1,920
@@ -323,7 +323,7 @@ class Options(Section):
 
     results: _FOLDER | None = None
     """The folder for all files of the run. `null` is `results/ENV-POLICY`, such as
-    `results/CartPole-v1-random`. A policy's file stands there without its suffix."""
+    `results/CartPole-v1-random`. The POLICY of a file is its name without suffix."""
     env: text("the id of a Gymnasium environment that `rgb_array` draws") = "MountainCar-v0"
     """The id of the environment as in `gymnasium.make`, such as `CartPole-v1`, `ALE/Breakout-v5`,
     or `module:Name-v0` for your own."""

@@ -157,7 +157,7 @@ def test_corrupt_object_is_named_deleted_and_rebuilt(stored, grown):
     output = stored.fail("--keep-going", config=config)
     last = output[output.index(" failed, ") :]
     assert f"{ADDRESS}/trajectories/00001.npz: It " in last, last
-    assert f"deleted, to be made again: {ADDRESS}/trajectories/00001.npz" in last, last
+    assert f"the next run makes it again: {ADDRESS}/trajectories/00001.npz" in last, last
     assert "trajectories/00001.npz" not in stored.names()
     assert "Logging error" not in output
     stored.run(config=config)

@@ -1,7 +1,4 @@
-"""What the Snakefile calls: the plan of a run before it, its summary or its causes after it.
-
-This module and those that it calls alone know that they run inside Snakemake.
-"""
+"""The functions that the Snakefile calls: they plan a run, and print its summary or its errors."""
 
 import atexit
 import gc
@@ -50,20 +47,20 @@ from goalreel.workflow.run_checks import (
 )
 from goalreel.workflow.stages import APART, STAGES, VIEWS
 
-_NO_LIMIT = 1_000_000  # jobs in a timespan, as the profiles have it
-_EVENTS: list[JobEvents] = []  # of this run: one, or none where hooks are off
-_SHARD_SECONDS = 60  # that an interrupted job may lose
-_HIDDEN = ("job_info", "workflow_started")  # of Snakemake's records about the plan
+_NO_LIMIT = 1_000_000  # jobs per timespan, as in the profiles
+_EVENTS: list[JobEvents] = []  # of this run; empty if hooks are off
+_SHARD_SECONDS = 60  # the time that an interrupted job may lose
+_HIDDEN = ("job_info", "workflow_started")  # Snakemake's records about the plan
 _CHANGED = "changed after the run started."
 
 
 def plan_run(workflow, base: str, config: Mapping) -> Plan:
-    """Return the plan of a run for what the user configured, or end the run with one message.
+    """Return the plan of a run, or exit with a message if its configuration is wrong.
 
     Args:
-        workflow: Snakemake's.
+        workflow: Snakemake's object.
         base: the workflow's folder.
-        config: what the user gave, without the defaults.
+        config: the user's options, without the defaults.
     """
     scripts = Path(base, "scripts")
     _print_only(workflow, lambda record: getattr(record, "event", None) not in _HIDDEN)
@@ -78,29 +75,29 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
         plan = _plan(complete, config, scripts, workflow)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
-    # Where pandas is installed, Snakemake imports it to look for data frames among the jobs'
-    # parameters (persistence, 9.27). Here they are texts. It saves 0.4 s of a run of 2 reaches.
+    # Snakemake (9.27) would import pandas to look for data frames among the jobs' parameters. All
+    # of ours are strings. This saves 0.4 s of a run of 2 reaches.
     sys.modules.setdefault("pandas", None)
-    # What is imported stays until the end, so the garbage collector need not look through it, nor
-    # once more when Python ends. It saves 0.3 s of a dry run.
+    # Imported modules stay until the end, so the garbage collector can skip them. This saves 0.3 s
+    # of a dry run.
     gc.freeze()
-    # The rules' commands find Snakemake's own `python` where no environment is activated, and that
-    # of a conda environment, which Snakemake activates later.
+    # The rules' commands find Snakemake's own `python` if no environment is activated. A conda
+    # environment, which Snakemake activates later, comes first.
     folder = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
-    named = workflow.modifier.modify_rulename  # a module of another workflow may have a prefix
+    named = workflow.modifier.modify_rulename  # another workflow's module may add a prefix
     small = (stage for stage in plan.stages if STAGES[stage].local)
     workflow.localrules(*map(named, ("all", "compare_training", *small)))
-    # A cluster's job has its node's cores already: its process runs the commands itself, where the
-    # SLURM plugin (2.8) would start srun and one more Snakemake for each, 12 for a group of four
-    # shards. Of an array's tasks the plugin must choose the command.
+    # A cluster job already has its cores, so its process runs the commands itself. The SLURM plugin
+    # (2.8) would start srun and another Snakemake for each, 12 for a group of four shards. In an
+    # array job the plugin must choose the command.
     if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
         workflow.localrules(*map(named, plan.stages))
     return plan
 
 
 def register(plan: Plan, workflow) -> None:
-    """Give each rule its purpose, which `snakemake --list` shows, and a run its start and end."""
+    """Set the docstring of each rule, and the functions at a run's start and end."""
     purposes = {workflow.modifier.modify_rulename(n): s.purpose for n, s in STAGES.items()}
     for rule in workflow.rules:
         rule.docstring = rule.docstring or purposes.get(rule.name)
@@ -110,11 +107,11 @@ def register(plan: Plan, workflow) -> None:
 
 
 def _plan(config: Mapping, given: Mapping, scripts: Path, workflow) -> Plan:
-    """Return the plan of a checked configuration, with what the run's first steps show.
+    """Return the plan of a checked configuration, with the options that the first steps set.
 
-    A job reads the workflow again. It takes what the submitting process has found, and ends where
-    it finds other code or options than that planned with: its result would be made by others than
-    the run records of it. Several modules of one workflow may plan a results folder each.
+    A job parses the workflow again. It takes these options from the process that submitted it, and
+    exits if the code or the configuration changed meanwhile, because its file would carry the wrong
+    spec. Several modules of one workflow may each plan a results folder.
     """
     folder = str(Path(config["results"]).resolve())
     noted, is_job = plans(), workflow.remote_exec
@@ -136,7 +133,7 @@ def _plan(config: Mapping, given: Mapping, scripts: Path, workflow) -> Plan:
 
 
 def _check_targets(plan: Plan, words: Sequence[str]) -> None:
-    """Raise GoalreelError if a command line names a stage that the run does not have."""
+    """Raise GoalreelError if the command line names a target that the run does not have."""
     config, policy = plan.config, plan.run.policy
     targets = {"all", *APART, *STAGES}
     for before, word in itertools.pairwise(("", *words)):
@@ -179,7 +176,7 @@ def _findings(plan: Plan, given: Mapping, scripts: Path) -> dict:
 
 
 def _start_run(plan: Plan, workflow) -> None:
-    """Check that the jobs will find their files, and listen to what happens to them."""
+    """Check that the jobs will find their files, and start to record their events."""
     scripts, policy = plan.scripts, policy_files(plan.config["policy"])
     programs = [*scripts.rglob("*.py"), *scripts.glob("goalreel/report/templates/*")]
     jobs = list(workflow.dag.needrun_jobs())
@@ -197,26 +194,26 @@ def _start_run(plan: Plan, workflow) -> None:
         write_run_file(plan.config)
     limit = workflow.scheduling_settings.max_jobs_per_timespan
     if limit is not None and limit.max_jobs >= _NO_LIMIT:
-        # Else each look for jobs leaves a thread that looks again a timespan later.
+        # The limiter would start a thread whenever the scheduler looks for jobs.
         workflow.scheduler.job_rate_limiter = None
-    # Its handler of SIGTERM takes this lock in the thread that may hold it, and would wait for ever
-    # (job_scheduler.py, 9.27).
+    # The scheduler's SIGTERM handler acquires this lock in the thread that may already hold it
+    # (job_scheduler.py, 9.27), so a plain lock would deadlock.
     workflow.scheduler._lock = threading.RLock()
     if workflow.touch:  # a job that only touches its files keeps its log
         return
-    # In the order of the data; in a module of another workflow rules may have a prefix.
+    # In the order of the stages. Another workflow's module may add a prefix to rule names.
     planned = {rule: rules[rule] for stage in STAGES for rule in rules if rule.endswith(stage)}
     events, logs = JobEvents(planned, partial(_print_causes, workflow)), workflow.logger_manager
     _EVENTS.append(events)
     logs.logger.addHandler(events)
-    # Once jobs run, errors are `_print_causes`'s.
+    # From here on `_print_causes` prints the errors.
     _print_only(workflow, lambda record: record.levelno == logging.WARNING)
     if not (logs.settings.verbose or logs.settings.quiet):
         events.start_line()
 
 
 def _print_summary(plan: Plan, workflow) -> None:
-    """Print what this run made."""
+    """Print the files that this run made."""
     for events in _end_waits():
         text = run_summary(events.finished)
         if any(job.rule.endswith("concat") for job in events.finished):
@@ -225,10 +222,10 @@ def _print_summary(plan: Plan, workflow) -> None:
 
 
 def _print_causes(workflow) -> None:
-    """Print, once, which jobs failed and why.
+    """Print once which jobs failed and why.
 
-    Snakemake calls no hook when it leaves a run by an exception, as it does with --keep-going at a
-    job whose input another job has refused; the events, which it closes, call this then.
+    Snakemake calls no hook if it ends with an exception, such as with --keep-going after a job has
+    rejected its input. It still closes its log handlers, and JobEvents calls this function then.
     """
     for events in _end_waits():
         failed = list(events.failed.values())
@@ -243,11 +240,10 @@ def _print_causes(workflow) -> None:
 
 
 def _end_waits() -> list[JobEvents]:
-    """Let the process end as soon as Snakemake has ended; return the events, the first time.
+    """Return the events at the first call, and let the process end without a delay.
 
-    Where the user limits max-jobs-per-timespan, its scheduler sets a timer whenever it starts a
-    job, to look for more a timespan later (job_scheduler.py, 9.27), and nothing cancels them. The
-    other wait is Python's own, see `plan_run`.
+    If the user limits max-jobs-per-timespan, the scheduler starts a timer for each job and cancels
+    none of them (job_scheduler.py, 9.27). For the garbage collector see `plan_run`.
     """
     ended = _EVENTS.copy()
     _EVENTS.clear()
@@ -261,13 +257,13 @@ def _end_waits() -> list[JobEvents]:
 
 
 def _print_only(workflow, is_printed) -> None:
-    """Have Snakemake print only some records, unless the user wants everything."""
+    """Filter the records that Snakemake prints, unless the user passes --verbose."""
     for handler in workflow.logger_manager.logger.handlers:
         if handler.name == "DefaultStreamHandler" and not workflow.logger_manager.settings.verbose:
             handler.addFilter(is_printed)
 
 
 def _print_last(text: str) -> None:
-    """Print once Snakemake has said all that it says, so that this is what is seen first."""
+    """Print a text after all of Snakemake's output."""
     if text:
         atexit.register(print, text, file=sys.stderr)

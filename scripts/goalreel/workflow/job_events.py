@@ -1,4 +1,4 @@
-"""Snakemake's log records: how far the run is, what it made, which jobs failed, and why.
+"""Progress, summary and error report of a run, from Snakemake's log records.
 
 Snakemake's log file has all records, and `--verbose` prints them.
 """
@@ -19,15 +19,15 @@ from pathlib import Path
 from goalreel.cli import read_failure, read_log
 from goalreel.errors import clock, pluralize, shortened
 
-_TERMINAL_SECONDS, _LOG_SECONDS = 0.5, 10  # between two lines
-_LONG_SECONDS = 5  # after which a job is named
+_TERMINAL_SECONDS, _LOG_SECONDS = 0.5, 10  # between two lines of progress
+_LONG_SECONDS = 5  # the age from which a job appears in them
 _CLEAR = "\r\x1b[K"
-_TABLES = ("verify", "training_table")  # whose whole logs are shown
-_INNER = ("atlas", "import_recording", "all", "compare_training")  # which are not
-_CAUSES, _LINES = 2, 8  # that are shown, so that the summary has at most 15 lines
+_TABLES = ("verify", "training_table")  # rules whose whole logs the summary has
+_INNER = ("atlas", "import_recording", "all", "compare_training")  # rules that it skips
+_CAUSES, _LINES = 2, 8  # in an error report, so that it has at most 15 lines
 _NO_CAUSE = (
-    "The job was killed without a message. It may have run out of memory or disk space: lower "
-    "shard_size"
+    "The job was killed without a message. It may have run out of memory or disk space. Free some, "
+    "or lower shard_size."
 )
 
 
@@ -36,31 +36,34 @@ class Job:
     """A job that has started."""
 
     rule: str
-    number: int = 0  # in Snakemake
-    shard: str = ""  # the last of its wildcards' values, "" without any
-    output: str = ""  # the first of its files
-    logs: list[str] = field(default_factory=list)  # its own
+    number: int = 0  # Snakemake's
+    shard: str = ""  # the value of its last wildcard, "" without any
+    output: str = ""  # its first file
+    logs: list[str] = field(default_factory=list)
     system_logs: list[str] = field(default_factory=list)  # the cluster's, of the job or its group
-    message: str = ""  # of the executor, if it failed
+    message: str = ""  # the executor's, if the job failed
     is_grouped: bool = False  # whether it failed in a group
     start: float = 0.0
 
     @cached_property
     def failures(self) -> list[dict]:
-        """What its programs wrote of their failures; see cli.read_failure."""
+        """The errors in its logs, as `cli.read_failure` returns them."""
         return [failure for log in self.logs if (failure := read_failure(log))]
 
 
 class JobEvents(logging.Handler):
-    """The jobs that run, have finished and failed, and errors that are no job's own.
+    """The jobs that run, have finished or failed, and errors outside of jobs.
 
-    A handler of Snakemake's logger hears every executor alike, grouped and repeated jobs too.
+    A handler of Snakemake's logger gets the records of all executors, also of grouped and repeated
+    jobs.
     """
 
     def __init__(self, planned: Mapping[str, int], at_close: Callable[[], object]):
-        """Listen from now on.
+        """Start without any job.
 
-        planned: how many jobs the run is to have, by rule; at_close: is called at Snakemake's end
+        Args:
+            planned: the number of jobs by rule.
+            at_close: a function to call when Snakemake ends.
         """
         super().__init__()
         self._planned, self._at_close = planned, at_close
@@ -73,27 +76,27 @@ class JobEvents(logging.Handler):
         self._seconds: Counter = Counter()  # of the finished jobs, by rule
 
     def start_line(self) -> None:
-        """Print how far the run is, in a line that moves on a terminal, until the end."""
+        """Print progress until the end, on a terminal in a single line."""
         self._line.start()
 
     def end_line(self) -> None:
-        """Print it no more."""
+        """Stop to print progress."""
         self._end.set()
         if self._line.is_alive():
             self._line.join()
 
     def close(self) -> None:
-        """End listening."""
+        """Remove the handler and call `at_close`."""
         super().close()
         self._at_close()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take note of a record."""
+        """Update the jobs from a record."""
         event = getattr(record, "event", None)
         take = getattr(self, f"_on_{getattr(event, 'value', event)}", lambda record: None)
         try:
             take(record)
-        except Exception:  # noqa: BLE001 - a record of another shape costs a line, not the run
+        except Exception:  # noqa: BLE001 - an unknown kind of record must not stop the run
             self.handleError(record)
 
     def _on_job_info(self, record) -> None:
@@ -102,12 +105,12 @@ class JobEvents(logging.Handler):
         logs, now = list(record.log or []), time.monotonic()
         job = Job(record.rule_name, record.jobid, shard, output, logs, start=now)
         self.running[record.jobid] = job
-        for log in logs:  # of an earlier attempt, if this one ends before it writes one
+        for log in logs:  # an earlier attempt's
             with contextlib.suppress(OSError):
                 Path(log).unlink()
 
     def _on_job_finished(self, record) -> None:
-        self.failed.pop(record.job_id, None)  # it was repeated
+        self.failed.pop(record.job_id, None)  # an attempt before this one failed
         if job := self.running.pop(record.job_id, None):
             self.finished.append(job)
             self._seconds[job.rule] += time.monotonic() - job.start
@@ -123,7 +126,9 @@ class JobEvents(logging.Handler):
         self.failed[record.jobid] = job
 
     def _on_error(self, record) -> None:
-        if getattr(record, "exception", "") != "RuleException":  # which comes with a job's failure
+        if (
+            getattr(record, "exception", "") != "RuleException"
+        ):  # of a job, which reports it
             self.messages.append(record.getMessage())
 
     def _print_line(self) -> None:
@@ -134,7 +139,7 @@ class JobEvents(logging.Handler):
         print(start, end="", file=sys.stderr, flush=True)
 
     def line(self) -> str:
-        """Return how far the rules are, and what the oldest job says."""
+        """Return the progress of the rules, and the last log line of the oldest job."""
         many = {rule: number for rule, number in self._planned.items() if number > 1}
         done = Counter(job.rule for job in self.finished)
         parts = [", ".join(f"{rule} {done[rule]:,} of {many[rule]:,}" for rule in many)]
@@ -150,7 +155,7 @@ class JobEvents(logging.Handler):
 
 
 def run_summary(finished: Iterable[Job]) -> str:
-    """Return a line for each job but shards': its first output, and its program's last words."""
+    """Return a line for each job that is not of a shard: its first output and last log line."""
     lines = []
     for job in (job for job in finished if not (job.shard or job.rule.endswith(_INNER))):
         words = [line for log in job.logs for line in read_log(log)]
@@ -162,20 +167,20 @@ def run_summary(finished: Iterable[Job]) -> str:
 
 
 def failure_summary(failed: Sequence[Job], messages: Sequence[str], done: int, jobs: int) -> str:
-    """Return what failed and why, as some lines of text.
+    """Return a report of the failed jobs and their causes.
 
     Args:
-        failed: the jobs that failed.
-        messages: errors that are no job's own.
-        done: the number of jobs that have finished.
-        jobs: the number of jobs that the run was to have.
+        failed: the failed jobs.
+        messages: errors outside of jobs.
+        done: the number of finished jobs.
+        jobs: the number of planned jobs.
     """
     failures = [failure for job in failed for failure in job.failures]
     if failed and all(any(f["stopped"] for f in job.failures) for job in failed):
         return f"run interrupted, {done:,} of {jobs:,} jobs done"
-    # A job of a group that names no cause only fell with another.
+    # A job without a cause failed because another job of its group did.
     culprits = [job for job in failed if job.failures or not job.is_grouped] or failed[:1]
-    causes: dict[tuple, list[Job]] = {}  # without numbers and temporary names, those of shards
+    causes: dict[tuple, list[Job]] = {}  # equal but for numbers and temporary names
     for job in sorted(culprits, key=lambda job: job.shard):
         cause = re.sub(r"\.goalreel-\S+-\w+|\d+", "", cause_of(job))
         causes.setdefault((job.rule, cause), []).append(job)
@@ -192,14 +197,14 @@ def failure_summary(failed: Sequence[Job], messages: Sequence[str], done: int, j
             lines.append(f"  log: {', '.join(logs)}")
     text = "\n".join(lines)
     if unusable := {path for f in failures for path in f["unusable"] if path not in text}:
-        lines.append(f"Also not usable:{_listed(unusable)}")
-    if messages and not failures:  # else they repeat these
+        lines.append(f"Other unusable files:{_listed(unusable)}")
+    if messages and not failures:  # otherwise they repeat these
         lines += shortened(messages[0], 2)
     return "\n".join(lines)
 
 
 def cause_of(job: Job) -> str:
-    """Return why a job failed: its program's error, else what the cluster says, else its log."""
+    """Return why a job failed: its program's error, or the cluster's message, or its log."""
     errors = [failure["error"] for failure in job.failures]
     if not errors or any(failure["stopped"] for failure in job.failures):
         errors += [line for log in job.system_logs for line in read_log(log)]
@@ -209,13 +214,13 @@ def cause_of(job: Job) -> str:
 
 
 def _listed(names: set[str]) -> str:
-    """Return the first names after a space, and how many there are more; "" for none."""
+    """Return the first five names and the number of others, after a space, "" for none."""
     more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
     return f" {', '.join(sorted(names)[:5])}{more}" if names else ""
 
 
 def fetch_logs(workflow, failed: Iterable[Job]) -> None:
-    """Bring the logs of failed jobs that ran elsewhere, which have taken them to the storage."""
+    """Download the logs of failed jobs from the storage."""
     numbers = {job.number: job for job in failed}
     for job in (job for job in workflow.dag.jobs if job.jobid in numbers):
         for log in _stored(job.log):
@@ -226,9 +231,9 @@ def fetch_logs(workflow, failed: Iterable[Job]) -> None:
 
 
 def with_addresses(workflow, text: str, unusable: set[str]) -> str:
-    """Return a text with addresses in place of the local copies, which are gone by now.
+    """Return a text with addresses instead of local copies, which no longer exist.
 
-    An object whose copy a job found `unusable` is deleted, for the next run to make it again.
+    Also delete the objects whose copies are in `unusable`, so that the next run makes them again.
     """
     for file in _stored(file for job in workflow.dag.jobs for file in (*job.input, *job.output)):
         address = str(file.storage_object.query)
@@ -237,7 +242,7 @@ def with_addresses(workflow, text: str, unusable: set[str]) -> str:
             unusable.remove(str(file))
             with contextlib.suppress(Exception):  # whatever a provider raises
                 workflow.async_run(file.storage_object.managed_remove())
-                text += f"\ndeleted, to be made again: {address}"
+                text += f"\ngoalreel deleted it, and the next run makes it again: {address}"
     return text
 
 

@@ -8,7 +8,7 @@ from goalreel.stage_program import Shards, stage
 
 @stage
 def concat(spec, segments: Shards, trajectories: Shards, output):
-    from goalreel.errors import clock, format_bytes, pluralize
+    from goalreel.errors import format_bytes, format_duration, pluralize
     from goalreel.films.concatenate import concatenate
     from goalreel.films.padding import padded
 
@@ -20,7 +20,9 @@ def concat(spec, segments: Shards, trajectories: Shards, output):
         how = config["film.fps"], config["card_frames"], unit
         frames = concatenate(whole, trajectories, output, *how, title, text)
     size = format_bytes(output.stat().st_size)
-    message = f"{clock(frames / config['film.fps'])}, {size}, {pluralize(frames, 'frame')}"
+    message = (
+        f"{format_duration(frames / config['film.fps'])}, {size}, {pluralize(frames, 'frame')}"
+    )
     if sizes:
         least, most = (f"{width}x{height}" for height, width in sizes)
         message += f", pictures of {least} to {most} pixels, padded with black to {most}"

@@ -1,4 +1,4 @@
-"""What all programs share: their command line, their log lines, and how they fail."""
+"""Command line, log and error handling of all programs."""
 
 import argparse
 import contextlib
@@ -17,17 +17,17 @@ from pathlib import Path
 from goalreel.errors import GoalreelError, Stopped, UnusableFileError
 
 _NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
-PLANS = "GOALREEL_PLANS"  # for the jobs that a workflow starts
-_TAIL = 4096  # bytes of a log's end that are read
+PLANS = "GOALREEL_PLANS"  # the environment variable that jobs read
+_TAIL = 4096  # bytes at the end of a log
 _PACKAGE = Path(__file__).resolve().parent
-# The folder of the Snakefile: in a wheel's package, or the checkout that this package is in.
+# The folder of the Snakefile, in an installed package or in a checkout.
 WORKFLOW = next(
     folder for folder in (_PACKAGE / "_workflow", _PACKAGE.parents[1]) if folder.is_dir()
 )
 
 
 def parser(doc: str) -> argparse.ArgumentParser:
-    """Return a parser whose --help is the program's docstring."""
+    """Return a parser whose --help prints the program's docstring."""
     return argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -47,7 +47,7 @@ def _print(message: str) -> None:
     print(message, file=sys.stderr)
 
 
-# Where a thread's log lines go, and its numbers of episodes so far.
+# The functions that take a thread's log lines, and its number of episodes so far.
 _OUTPUT: ContextVar[tuple[Callable, Callable]] = ContextVar(
     "output", default=(_print, lambda episodes: None)
 )
@@ -55,7 +55,7 @@ _OUTPUT: ContextVar[tuple[Callable, Callable]] = ContextVar(
 
 @contextlib.contextmanager
 def logging_to(log: Callable[[str], object], count: Callable[[int], object]) -> Iterator[None]:
-    """Give the log lines of this thread to `log`, and its numbers of episodes to `count`."""
+    """Pass the log lines of this thread to `log`, and its number of episodes so far to `count`."""
     token = _OUTPUT.set((log, count))
     try:
         yield
@@ -69,14 +69,14 @@ def say(message: str) -> None:
 
 
 class ProgressLog:
-    """Lines in a job's log about how far it is: one a second at first, fewer in a long job."""
+    """Progress lines in a job's log: one per second at first, fewer in a long job."""
 
     def __init__(self):
-        """Begin now."""
+        """Start the clock."""
         self._start = self._last = time.monotonic()
 
     def update(self, episodes: int, frames: int) -> None:
-        """Write a line if it is time, with the numbers of episodes and frames so far."""
+        """Write a line with the numbers of episodes and frames so far, if it is time."""
         _OUTPUT.get()[1](episodes)
         now = time.monotonic()
         if now - self._last > max(1, 0.02 * (now - self._start)):
@@ -85,7 +85,7 @@ class ProgressLog:
 
 
 def read_log(path: str) -> list[str]:
-    """Return the last lines of a log, none if there is no such file."""
+    """Return the last lines of a log, [] if the file does not exist."""
     try:
         with Path(path).open("rb") as stream:
             size = stream.seek(0, os.SEEK_END)
@@ -97,34 +97,34 @@ def read_log(path: str) -> list[str]:
 
 
 def plans() -> dict[str, dict]:
-    """Return what the workflow which started this job notes of its runs, by results folder."""
+    """Return the plans of the workflow that started this job, by results folder."""
     return json.loads(os.environ.get(PLANS, "{}"))
 
 
 def results_folders() -> list[Path]:
-    """Return the results of the workflow that started this job: a folder for each of its runs."""
+    """Return the results folders of the workflow that started this job."""
     return list(map(Path, plans()))
 
 
 def _deleted(error: UnusableFileError) -> bool:
-    """Delete a useless file of the workflow, so that the next run makes it; tell whether it is."""
+    """Delete an unusable file of the workflow and return True, or return False if it is not one."""
     path = error.path.resolve()
     if not any(map(path.is_relative_to, results_folders())):
-        return False  # the user's own, or a copy of what is elsewhere
+        return False  # the user's own file, or a copy
     try:
         for file in error.files:
             file.unlink(missing_ok=True)
         if path.is_dir():
-            path.rmdir()  # a user's file in it keeps it
+            path.rmdir()  # fails if a user's file is in it
     except OSError:
         return False
     return True
 
 
 def _fail(message: str, **facts) -> None:
-    """End with a message and exit status 1.
+    """Print a message and exit with status 1.
 
-    For the workflow that started this job the log ends in a line for `read_failure`.
+    If a workflow started this job, the log ends with a line for `read_failure`.
     """
     print(f"error: {message}", file=sys.stderr)
     if results_folders():
@@ -134,15 +134,15 @@ def _fail(message: str, **facts) -> None:
 
 
 def read_failure(log: str) -> dict | None:
-    """Return what a program has noted of its failure at the end of its log, None for nothing.
+    """Return the error at the end of a program's log, None if there is none.
 
     Returns:
-        `error`, the message; `unusable`, the paths of inputs that could not be used; `stopped`,
-        whether the job was told to stop.
+        `error`, the message, `unusable`, the paths of unusable inputs, and `stopped`, whether a
+        signal stopped the job.
     """
     try:
         text = Path(log).read_text(encoding="utf-8", errors="replace")
-        # A library may write something after it.
+        # A library may write more lines after it.
         return json.loads(text[text.rindex('{"error": ') :].splitlines()[0])
     except (OSError, ValueError):
         return None
@@ -153,8 +153,8 @@ def _terminate(*_) -> None:
 
 
 def run(main: Callable[[], None]) -> None:
-    """Run a program's main; what a user can cause ends in one message and exit status 1."""
-    # A cancelled job ends like an interrupted one: ffmpeg stopped, temporary files removed.
+    """Run a program's main, and turn errors that a user can cause into a message and status 1."""
+    # A canceled job stops ffmpeg and removes temporary files, as an interrupted one does.
     signal.signal(signal.SIGTERM, _terminate)
     try:
         main()
@@ -167,11 +167,11 @@ def run(main: Callable[[], None]) -> None:
         _fail(str(error), stopped=isinstance(error, Stopped))
     except MemoryError as error:
         _fail(" ".join(f"Out of memory {error}".split()) + ". Lower shard_size.")
-    except ImportError as error:  # a library that finds no room for itself
+    except ImportError as error:  # a library that does not fit into memory
         if not any(words in str(error) for words in _NO_ROOM):
             raise
         _fail(f"Out of memory ({str(error).strip().splitlines()[-1]}). Lower shard_size.")
     except KeyboardInterrupt as stop:
         _fail(str(stop) or "interrupted (SIGINT)", stopped=True)
     finally:
-        gc.freeze()  # or Python searches all that was imported at its end: 0.1 s a job
+        gc.freeze()  # skips the garbage collection at exit, which takes 0.1 s

@@ -47,7 +47,7 @@ class GoalreelError(Exception):
 
 
 class OptionError(GoalreelError):
-    """A wrong option; key: the option's, such as "policy.file"."""
+    """A wrong option, with its key, such as "policy.file"."""
 
     def __init__(self, key: str, message: str) -> None:
         """Take the option's key, and a message without it."""
@@ -64,7 +64,7 @@ class Stopped(GoalreelError):  # noqa: N818 - a stop is no error
 
 
 class UnusableFileError(GoalreelError):  # noqa: N818 - it is said of the file
-    """A file of the run that is damaged or belongs to another run; the workflow makes it again.
+    """A file of the run that is damaged or belongs to another run. The next run makes it again.
 
     Attributes:
         path: the file, or a folder that is one output.
@@ -76,7 +76,7 @@ class UnusableFileError(GoalreelError):  # noqa: N818 - it is said of the file
     def __init__(
         self, path: str | os.PathLike, problem: str, files: Sequence[Path] | None = None
     ) -> None:
-        """Take the file and its problem; files: those of a folder."""
+        """Take the file and its problem, and the files to delete if it is a folder."""
         self.path = Path(path)
         self.problem = problem
         self.files = [self.path] if files is None else list(files)
@@ -91,9 +91,8 @@ class UnusableFileError(GoalreelError):  # noqa: N818 - it is said of the file
 def is_system_error(error: BaseException) -> bool:
     """Return whether a file that could not be read may be intact.
 
-    The process may lack the permission or file handles, or the disk may fail. Damaged content also
-    raises OSError: EINVAL for an impossible position, EISDIR for a folder in place of the file, and
-    zipfile's has no number.
+    The process may lack the permission or file handles, or the disk may fail. Damaged content
+    raises OSError with EINVAL (an impossible position), EISDIR (a folder) or no number (zipfile).
     """
     number = error.errno if isinstance(error, OSError) else None
     return number not in (None, errno.EINVAL, errno.EISDIR, errno.ENOTDIR)
@@ -133,7 +132,7 @@ def unknown(kind: str, word: object, known: Collection[str]) -> str:
 
 
 def not_allowed(value: object, values: Collection[str]) -> str:
-    """Return the message about a value of the wrong type or out of range; values: those allowed."""
+    """Return the message about a value that is not one of the allowed ones."""
     shown = quoted(value)
     return f"{shown} is not allowed. {use(values, _ROOM - len(shown))}"
 
@@ -177,16 +176,16 @@ def format_bytes(size: int) -> str:
     return f"{size / 1e6:,.1f} MB" if size >= 999_500 else f"{max(size / 1e3, 1):.0f} kB"
 
 
-def clock(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration as "0:03:17", in hours, minutes and seconds."""
-    hours, rest = divmod(round(seconds), 3600)
-    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
 
 
 def shortened(message: str, most: int) -> list[str]:
-    """Return a message's lines, at most `most`: the first and the last of a longer one.
+    """Return at most `most` lines of a message: the first, and the last ones of a longer message.
 
-    The markers below a traceback's lines are skipped.
+    Markers below the lines of a traceback are skipped.
     """
     lines = [line for line in message.splitlines() if line.strip(" ^~")] or [""]
     return lines if len(lines) <= most else [lines[0], *lines[1 - most :]]

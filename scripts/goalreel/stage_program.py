@@ -1,4 +1,4 @@
-"""The skeleton of a stage's program: one decorated function, whose signature is its command line.
+"""The decorator that makes a function the program of a stage, with a command line.
 
 @stage
 def grid(spec, frames: Shards, trajectories: Shards, output): ...
@@ -17,23 +17,23 @@ from goalreel.films.shards import shard_paths
 from goalreel.provenance.fingerprint import fingerprint, sources_as_noted
 from goalreel.provenance.spec import Spec, package_version, parse_spec
 
-# The files of all shards, of which a command line names the first.
+# The files of all shards. A command line names the first.
 Shards = Sequence[Path]
 
 
 def stage(function: Callable) -> Callable:
-    """Make a function the program of the stage of its name, and run it if Python started its file.
+    """Make a function the program of the stage of its name, and run it if its file is the script.
 
-    The program checks the spec, checks the inputs against the spec, calls the function, and writes
-    the line that the function returns to the log.
+    The program checks the spec and the inputs, calls the function, and writes the line that the
+    function returns to the log.
 
     Args:
         function: takes the spec, then a parameter for each option: a path, a number (`int`), or the
             files of all shards (`Shards`). A parameter without a default is a required option. The
-            function imports its modules itself: --help is fast, and failed imports are reported.
+            function imports its own modules, so that --help is fast.
 
     Returns:
-        The function. Its `main` takes the arguments of a command line.
+        The function, with an attribute `main` that takes the arguments of a command line.
     """
 
     def main(argv: Sequence[str] | None = None) -> None:
@@ -65,7 +65,7 @@ def _parser(function: Callable) -> argparse.ArgumentParser:
         program.add_argument(
             f"--{name.replace('_', '-')}",
             type=int if parameter.annotation is int else Path,
-            # Snakemake writes a bare --NAME for a file that this run does not have.
+            # Snakemake writes --NAME without a value if the run does not have the file.
             nargs="?" if parameter.default is None else None,
             required=is_required,
             default=None if is_required else parameter.default,
@@ -76,10 +76,11 @@ def _parser(function: Callable) -> argparse.ArgumentParser:
 
 
 def check_spec(text: str, stage: str) -> Spec:
-    """Return a stage's spec, given its JSON.
+    """Return a stage's spec from its JSON.
 
-    Raises GoalreelError if it is no spec of the stage, or if the tools or the code are no longer
-    those that the workflow planned with: a result must not carry the fingerprint of other code.
+    Raises:
+        GoalreelError: it is not a spec of the stage, or the tools or the code changed after the
+            workflow planned it.
     """
     spec = parse_spec(text)
     if spec.stage != stage:

@@ -1,4 +1,4 @@
-"""The options in words: config.schema.yaml, the page of all options, what is wrong with a value.
+"""config.schema.yaml, the page of all options, and the error messages of values.
 
 To write the schema again: PYTHONPATH=scripts python -m goalreel.configuration.schema
 """
@@ -66,19 +66,19 @@ def options_page() -> str:
 
 
 def allowed(option: Mapping) -> str:
-    """Return which values an option takes, in Markdown."""
+    """Return the allowed values of an option in Markdown."""
     *parts, last = _allowed_parts(option)
     return f"{', '.join(parts)} or {last}" if parts else last
 
 
 def words_of(option: Mapping) -> list[str]:
-    """Return the words that an option takes, of all its alternatives."""
+    """Return the words that an option allows."""
     parts = (option, *option.get("anyOf", ()))
     return [word for part in parts for word in part.get("enum", ()) if word is not None]
 
 
 def _inlined(node: object, models: Mapping) -> object:
-    """Return a part of a schema with its models in it, and `null` beside a lone other type."""
+    """Return a part of a schema with its models inlined and an optional type as a list."""
     if isinstance(node, list):
         return [_inlined(part, models) for part in node]
     if not isinstance(node, dict):
@@ -129,7 +129,7 @@ def _allowed_parts(option: Mapping) -> list[str]:
 
 
 def read_options(given: Mapping) -> tuple[dict, dict[str, str]]:
-    """Return the complete options, wrong ones at their defaults, and what is wrong by its key."""
+    """Return the complete options, with defaults instead of wrong ones, and the errors by key."""
     try:
         return Options.model_validate(given).model_dump(), {}
     except ValidationError as error:
@@ -159,7 +159,7 @@ def config_error(errors: Mapping[str, str]) -> GoalreelError:
 
 
 def _by_option(errors: list[Mapping]) -> dict[tuple, list[Mapping]]:
-    """Return pydantic's errors by the option that each is of, a key or a section's and a key."""
+    """Return pydantic's errors by option: a key, or the keys of a section and an option."""
     found: dict[tuple, list[Mapping]] = {}
     for error in errors:
         top = error["loc"][0]
@@ -170,16 +170,16 @@ def _by_option(errors: list[Mapping]) -> dict[tuple, list[Mapping]]:
 
 
 def _messages(errors: list[Mapping], given: object, option: tuple) -> Iterator[tuple[str, str]]:
-    """Yield (key, what is wrong) for an option's errors, those of all its alternative types."""
+    """Yield (key, message) for the errors of an option, which may have several types."""
     places = [_place(error, given) for error in errors]
-    # Explain the alternative that is of the value's type, if there is one.
+    # Report the type that matches the value's, if there is one.
     fitting = [i for i, error in enumerate(errors) if places[i] != option or not _is_of_type(error)]
     for i in fitting or [0]:
         yield ".".join(map(str, places[i])), _message(errors[i], places[i])
 
 
 def _place(error: Mapping, value: object) -> tuple:
-    """Return the keys and indices of an error's place, without pydantic's names of types."""
+    """Return the keys and indices of an error's location, without pydantic's names of types."""
     *parts, last = error["loc"]
     place = []
     for part in parts if error["type"] in _UNKNOWN else error["loc"]:
@@ -190,7 +190,7 @@ def _place(error: Mapping, value: object) -> tuple:
 
 
 def _is_of_type(error: Mapping) -> bool:
-    """Return whether an error is that a value has another type than its option."""
+    """Return whether an error is about the type of a value."""
     kind = error["type"]
     others = ("none_required", "finite_number", "string_unicode")
     is_word = isinstance(error["input"], str)
@@ -214,7 +214,7 @@ def _message(error: Mapping, place: tuple) -> str:
 
 
 def _schema_of(place: tuple) -> Mapping:
-    """Return the schema of an option, or of a value in it."""
+    """Return the schema of an option, or of a part of it."""
     found = schema()
     for part in place:
         is_item = isinstance(part, int)
@@ -223,7 +223,7 @@ def _schema_of(place: tuple) -> Mapping:
 
 
 def _part(option: Mapping, name: str) -> Mapping:
-    """Return the items or the properties of the alternative that has them."""
+    """Return the items or the properties of the type that has them."""
     return next(one[name] for one in (option, *option.get("anyOf", ())) if name in one)
 
 

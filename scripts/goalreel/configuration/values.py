@@ -1,8 +1,7 @@
-"""What an option may be: numbers, texts, lists and mappings, also as a command line writes them.
+"""The types of option values, which accept the spellings of YAML and the command line.
 
-Values nested on the command line (--config 'encode={qp: 31}') reach a workflow as strings, YAML
-reads 1e3 as a float, and 0 and 0.0 are the same epsilon. Each type gives each meaning one
-spelling, and rejects other values.
+Nested values of the command line (--config 'encode={qp: 31}') are strings, YAML reads 1e3 as a
+float, and 0 equals 0.0. Each type converts equal values to one spelling and rejects others.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,14 +22,14 @@ from typing_extensions import TypedDict
 from goalreel.errors import GoalreelError
 
 MOST = 2**53 - 1  # the largest integer that JSON's readers keep exactly
-_NULLS = ("null", "~", "none", "")  # how a text says null
+_NULLS = ("null", "~", "none", "")  # spellings of null
 _NO_CAPTION = ("none", "")
 _WORDS = {"true": True, "false": False}
-_HUGE = 1e300  # an integer beyond is out of any range, and may not fit a float
+_HUGE = 1e300  # larger integers may not fit a float
 
 
 class Section(BaseModel):
-    """A section of the configuration; an option that may be null takes each spelling of it."""
+    """A section of the configuration. An option that may be null accepts each spelling of it."""
 
     model_config = ConfigDict(
         extra="forbid", defer_build=True, validate_default=True, regex_engine="python-re"
@@ -49,43 +48,43 @@ class Section(BaseModel):
 
 
 def integer(least: int, most: int, **more: object) -> object:
-    """Return the type of an integer in a range; more: of pydantic's Field."""
+    """Return the type of an integer in a range, with other arguments of pydantic's Field."""
     return Annotated[int, Field(strict=True, ge=least, le=most, **more), BeforeValidator(_whole)]
 
 
 def number(**limits: object) -> object:
-    """Return the type of a finite number; limits: `ge`, `gt`, `le` and more of pydantic's Field."""
+    """Return the type of a finite number, with limits (`ge`, `gt`, `le`) as in pydantic's Field."""
     field = Field(strict=True, allow_inf_nan=False, **limits)
     return Annotated[float, field, BeforeValidator(_decimal)]
 
 
 def text(title: str, pattern: str | None = None) -> object:
-    """Return the type of a text; title: which are allowed, in words."""
+    """Return the type of a text. The title is the allowed texts in words."""
     return Annotated[str, Field(strict=True, title=title, pattern=pattern), BeforeValidator(_text)]
 
 
 def listed(
     items: object, title: str | None = None, *, least: int | None = None, most: int | None = None
 ) -> object:
-    """Return the type of a list of items; title: which are allowed, in words."""
+    """Return the type of a list. The title is the allowed lists in words."""
     return Annotated[
         list[items], Field(strict=True, title=title, min_length=least, max_length=most)
     ]
 
 
 def different(items: object, title: str | None = None) -> object:
-    """Return the type of a list of at least one item, all different."""
+    """Return the type of a list of one or more different items."""
     unique = Field(json_schema_extra={"uniqueItems": True})
     return Annotated[listed(items, title, least=1), unique, AfterValidator(_unique)]
 
 
 def arguments(title: str) -> object:
-    """Return the type of a mapping of anything; title: its form, in words."""
+    """Return the type of any mapping. The title is its form in words."""
     return Annotated[dict, Field(strict=True, title=title), AfterValidator(_to_builtin)]
 
 
 def checked(check: Callable[[str], object]) -> AfterValidator:
-    """Return the validator of a text that a function rejects by a GoalreelError."""
+    """Return the validator of texts that calls a function, which may raise GoalreelError."""
 
     def validate(value: str) -> str:
         try:
@@ -116,7 +115,7 @@ def _decimal(value: object) -> object:
 
 
 def _number(value: object) -> object:
-    """Return the number that a text writes in plain digits, else the value."""
+    """Return the number in a text of plain digits, or the value itself."""
     if isinstance(value, str) and value.isascii() and "_" not in value:
         for convert in (int, float):
             try:
@@ -141,7 +140,7 @@ def _unique(values: list) -> list:
 
 
 def _to_builtin(value: object) -> object:
-    """Return a value without a type, its strings read as YAML reads them: numbers, true, null."""
+    """Return a value whose strings are read as YAML does: numbers, true, null."""
     if isinstance(value, Mapping):
         return {key: _to_builtin(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import jinja2
 
-from goalreel.errors import clock, format_bytes, pluralize
+from goalreel.errors import format_bytes, format_duration, pluralize
 from goalreel.files.atomic import link_or_copy, replacing_folder
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import VideoIndex, read_index
@@ -84,7 +84,7 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
         frames=film.frames,
         fps=fps,
         size=film.size,
-        clock=clock(film.frames / fps),
+        clock=format_duration(film.frames / fps),
         film_size=format_bytes(sources.film.stat().st_size),
         film=sources.film.name,
         tables=[path.name for path in sources.tables],

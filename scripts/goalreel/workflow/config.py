@@ -1,6 +1,7 @@
-"""The configuration: what the user wrote, completed by the models of the options.
+"""The configuration: the user's options, checked and completed.
 
-The models (goalreel.configuration) check each option; checks that involve several options are here.
+The models in goalreel.configuration check each option. This module checks options against each
+other.
 """
 
 import os
@@ -50,9 +51,9 @@ _MAX_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and giga
 
 
 def load_config(given: Mapping) -> dict:
-    """Return the complete configuration for what the user gave.
+    """Return the complete configuration for the user's options.
 
-    Raises GoalreelError that lists every error: of each option, and of options that do not fit.
+    Raises GoalreelError that lists all errors.
     """
     config = read_config(given)
     check_environment(config)
@@ -60,15 +61,15 @@ def load_config(given: Mapping) -> dict:
 
 
 def check_environment(config: Mapping) -> None:
-    """Raise GoalreelError for what the environment's own code has against a configuration."""
+    """Raise GoalreelError if the environment's own code does not accept a configuration."""
     if errors := _found(_creator_errors, config):
         raise config_error(errors)
 
 
 def with_own_fps(given: Mapping, config: Mapping, fps: float | None = None) -> dict:
-    """Return the section `film`, with the environment's frames per second if the user gives none.
+    """Return the section `film`, with the environment's frames per second if the user sets none.
 
-    fps: the environment's, None to ask it
+    fps: the environment's, None to import it and ask
     """
     film, env = config["film"], config["env"]
     is_given = (given.get("film") or {}).get("fps") not in (None, "null")
@@ -79,10 +80,10 @@ def with_own_fps(given: Mapping, config: Mapping, fps: float | None = None) -> d
 
 
 def read_config(given: Mapping) -> dict:
-    """Return the configuration as load_config does, without a look at the environment's own code.
+    """Return the configuration as load_config does, without importing the environment's own code.
 
-    `film.fps` is 30 where the environment has its own. What is wrong with the environment's
-    arguments, or does not fit a policy, is among the errors only if there are others.
+    `film.fps` is 30 if the environment has its own. Errors of the environment's arguments and
+    spaces are reported only together with others.
     """
     config, errors = read_options(_with_policy_section(given))
     if config["policy"]["name"] is None:
@@ -94,7 +95,7 @@ def read_config(given: Mapping) -> dict:
         config = config | read_header(config["policy"]["dataset"]).options
     game = config["pixels"]["game"] or (config["env"] if is_game(config["env"]) else CAR_GAME)
     config["pixels"]["game"] = game
-    # An option with an error is at its default here, which is not held against the others.
+    # An option with an error has its default here, so skip checks that involve it.
     for check, needed in (
         (_environment_errors, ("env", "env_kwargs", "env_wrappers")),
         (_policy_errors, ("env", "policy.name")),
@@ -130,7 +131,7 @@ def _are_sound(options: tuple[str, ...], errors: Mapping[str, str]) -> bool:
 
 
 def _found(check: Callable[[Mapping], Errors | None], config: Mapping) -> dict[str, str]:
-    """Return the errors that a check yields and, as its last, what it raises."""
+    """Return the errors that a check yields or raises."""
     errors = {}
     try:
         errors.update(check(config) or ())
@@ -139,30 +140,30 @@ def _found(check: Callable[[Mapping], Errors | None], config: Mapping) -> dict[s
     except UnusableFileError as error:
         problem = f"'{error.path}' cannot be used: {error.problem}"
         errors["policy.file"] = f"{problem}. Use an intact file."
-    except OSError as error:  # the name is too long, or of a folder that may not be entered
+    except OSError as error:  # a name that is too long, or a folder without permission
         errors["policy.file"] = f"The file cannot be read ({error.strerror}). Check its path."
     return errors
 
 
 def results_folder(env: str, policy: Mapping) -> str:
-    """Return the folder of a run that names none: results/ENV-POLICY, of a file its stem."""
+    """Return the default results folder, results/ENV-POLICY, with the stem of a policy's file."""
     played = policy["file"] or policy["dataset"]
     name = f"{env}-{Path(played).stem if played else policy['name']}"
     return "results/" + re.sub(r"[^\w.+-]+", "-", name)
 
 
 def _with_policy_section(given: Mapping) -> dict:
-    """Return the configuration with the section of a policy that is given by its name or file."""
+    """Return the options with a section for a policy that the user gives as a name or file."""
     policy = given.get("policy")
     if not isinstance(policy, str):
         return dict(given)
-    # Of a name that is too long for a file, Path.is_dir raises OSError.
+    # Path.is_dir raises OSError if the name is too long for a file.
     is_file = Path(policy).suffix in _POLICY_FILES or os.path.isdir(policy)  # noqa: PTH112
     return {**given, "policy": {"file" if is_file else "name": policy}}
 
 
 def _fitting_policy(policy: Mapping, env: object) -> str:
-    """Return the name of a policy that has none: what its file is, else what plays anywhere."""
+    """Return the default policy name, which depends on the policy's file and the environment."""
     if isinstance(policy["file"], str):
         return _POLICY_FILES.get(Path(policy["file"]).suffix, "sb3")
     if policy["dataset"] is not None:
@@ -174,7 +175,7 @@ def _environment_errors(config: Mapping) -> Errors:
     env, kwargs, wrappers = config["env"], config["env_kwargs"], config["env_wrappers"]
     errors = environment_errors(env, kwargs)
     yield from errors or wrapper_errors(env, wrappers)
-    # A recording ends by itself; any other policy may go round and round.
+    # Only a recording is known to end.
     recorded = config["policy"]["name"] in RECORDED
     if config["max_episode_steps"] is None and not recorded and may_never_end(env):
         problem = f"An episode of {env} may never end without a time limit"
@@ -182,7 +183,7 @@ def _environment_errors(config: Mapping) -> Errors:
 
 
 def _policy_errors(config: Mapping) -> Errors:
-    """Yield the errors of a policy that does not play the environment, or lacks what it needs."""
+    """Yield the errors of a policy that does not play the environment, or lacks an option."""
     policy, env, name = config["policy"], config["env"], config["policy"]["name"]
     taken = parameters(name, env)
     plays = taken is not None
@@ -190,7 +191,7 @@ def _policy_errors(config: Mapping) -> Errors:
         able = [other for other in PARAMETERS if parameters(other, env) is not None]
         yield "policy.name", f"{name!r} does not play {env}. {use(able)}"
         taken = {key for other in able for key in parameters(other, env)}
-    # config.yaml is merged with what a user gives, so that a parameter may be at its default.
+    # Snakemake merges the user's options with config.yaml, so options may have their defaults.
     for key, option in PolicyOptions.model_fields.items():
         if key not in ("name", *taken) and policy[key] != option.default:
             problem = f"The policy {name!r} has no such option in {env}"
@@ -202,7 +203,7 @@ def _policy_errors(config: Mapping) -> Errors:
 
 
 def _check_policy_files(config: Mapping) -> None:
-    """Raise the error of a policy's files and packages, or of how it fits, if options have none."""
+    """Raise OptionError if a file or a package of the policy is missing or does not fit."""
     policy, env = config["policy"], config["env"]
     taken = parameters(policy["name"], env) or ()
     if policy["name"] == "sb3":
@@ -221,7 +222,7 @@ def _check_policy_files(config: Mapping) -> None:
 
 
 def _creator_errors(config: Mapping) -> Errors:
-    """Yield the errors that the environment's class shows, or an instance in its wrappers."""
+    """Yield the errors of the environment's class, and of an instance in its wrappers."""
     errors = creator_errors(config["env"], config["env_kwargs"])
     yield from errors
     policy = config["policy"]
@@ -250,7 +251,7 @@ def _style_errors(config: Mapping) -> Errors:
 
 
 def _default_selection(config: Mapping) -> dict[str, int]:
-    """Return what is filmed where the user chose nothing: of a recording all its episodes."""
+    """Return the default choice of what to film."""
     policy = config["policy"]
     if policy["name"] == "minari":
         return {"episodes": read_header(policy["dataset"]).episodes}
@@ -262,7 +263,7 @@ def _default_selection(config: Mapping) -> dict[str, int]:
 
 
 def _selection_errors(config: Mapping) -> Errors:
-    """Yield the errors of what is to be filmed."""
+    """Yield the errors of the options that choose what to film."""
     given = [key for key in CHOICES if config[key] is not None]
     if len(given) > 1:
         problem = f"Cannot be combined with {given[0]}"
@@ -286,7 +287,7 @@ def _selection_errors(config: Mapping) -> Errors:
 
 
 def _fill(config: dict) -> None:
-    """Set what fits the environment where the user sets nothing."""
+    """Set the options that the user left out to defaults that fit the environment."""
     env = describe(config["env"])
     if config["policy"]["name"] == "pixels":
         config["env_kwargs"] = pixel_kwargs(config["env"]) | config["env_kwargs"]
@@ -302,7 +303,7 @@ def _fill(config: dict) -> None:
     if env.has_atlas:
         config["render"]["scale"] = 1
     film, cell = default_captions(Run(config).unit)
-    attempts = 4 if env.computed else 1  # of a game, which takes minutes
+    attempts = 4 if env.computed else 1  # a game takes minutes
     for section, option, default in (
         *(("overlay", "caption", film), ("grid", "caption", cell)),
         ("train", "attempts", attempts),
@@ -321,7 +322,7 @@ def _encoder_errors(config: Mapping) -> Errors:
 def _size_errors(config: Mapping) -> Errors:
     """Yield the error of a run of too many shards, or of a film of too many frames."""
     run, size = Run(config), config["shard_size"]
-    # An episode has at least one step, so two frames, and its card.
+    # An episode has a title card and, with at least one step, two frames.
     least = cards(config, run.encoder) + 2
     if run.shards > _MAX_SHARDS:
         problem = f"'{size}' gives {run.shards:,} shards, and Snakemake plans {_MAX_SHARDS:,}"

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from goalreel.cli import read_failure, read_log
-from goalreel.errors import clock, pluralize, shortened
+from goalreel.errors import format_duration, pluralize, shortened
 
 _TERMINAL_SECONDS, _LOG_SECONDS = 0.5, 10  # between two lines of progress
 _LONG_SECONDS = 5  # the age from which a job appears in them
@@ -126,9 +126,7 @@ class JobEvents(logging.Handler):
         self.failed[record.jobid] = job
 
     def _on_error(self, record) -> None:
-        if (
-            getattr(record, "exception", "") != "RuleException"
-        ):  # of a job, which reports it
+        if getattr(record, "exception", "") != "RuleException":  # of a job, which reports it
             self.messages.append(record.getMessage())
 
     def _print_line(self) -> None:
@@ -147,10 +145,12 @@ class JobEvents(logging.Handler):
         left = sum((many[rule] / done[rule] - 1) * self._seconds[rule] for rule in started)
         if running := list(self.running.values()):
             oldest = min(running, key=lambda job: job.start)
-            parts += [f"{clock(left / len(running))} left"] if left else []
+            parts += [f"{format_duration(left / len(running))} left"] if left else []
             if (seconds := time.monotonic() - oldest.start) > _LONG_SECONDS:
                 words = [line for log in oldest.logs for line in read_log(log)][-1:]
-                parts.append(" ".join([oldest.rule, *oldest.shard.split(), clock(seconds), *words]))
+                parts.append(
+                    " ".join([oldest.rule, *oldest.shard.split(), format_duration(seconds), *words])
+                )
         return " · ".join(filter(None, parts))
 
 

@@ -1,12 +1,11 @@
-"""The plan of a run: of each job its spec, files, command and resources, from the table of stages.
+"""The plan of a run: the spec, files, command and resources of each job, from the table of stages.
 
-A spec holds the values of the configuration that a stage uses, a fingerprint of its code, the
-versions of the tools that shape its bytes, the sha256 of the user's own files, a digest of each
-input's specs, and nothing else: what is not in it reruns nothing.
+A spec holds everything that affects a stage's result: its options, a fingerprint of its code, the
+versions of its tools, the sha256 of the user's files, and a digest of each input's specs. A change
+of anything else reruns nothing.
 
-All that the Snakefile asks for is functions of a job's wildcards: lists of files would be made, and
-taken apart by Snakemake, whenever the Snakefile is parsed, which every job on a cluster does. So
-this imports little.
+The Snakefile gets functions of a job's wildcards instead of lists of files, because each job on a
+cluster parses it. For the same reason this module imports little.
 """
 
 import hashlib
@@ -38,7 +37,7 @@ from goalreel.workflow.run import Run
 from goalreel.workflow.stages import ARTISTS, STAGES, Source, sources
 from goalreel.workflow.used_when import excluded_modules
 
-_TRAINING_CORES = 2  # a training's process, and that of its player
+_TRAINING_CORES = 2  # for the training and its player
 
 
 class Plan:
@@ -53,8 +52,8 @@ class Plan:
         """Return the canonical JSON of a job's spec.
 
         Args:
-            stage: its name in the table of stages.
-            wildcards: the job's: `shard`, or `variant` and `seed`, or none.
+            stage: the name of the stage.
+            wildcards: `shard`, or `variant` and `seed`, or none.
 
         Raises:
             GoalreelError: if the run has no such job, a tool does not run, or code cannot be read.
@@ -69,7 +68,7 @@ class Plan:
         return canonical({**common, "shard": shard})
 
     def _covered(self, stage: str, wildcards: Mapping[str, str]) -> dict:
-        """Return which episodes, or reaches, a job covers."""
+        """Return the range of episodes, or reaches, of a job."""
         size, scope = self.run.config["shard_size"], STAGES[stage].scope
         if scope == "shard":
             if int(wildcards["shard"]) >= self.run.shards:
@@ -79,16 +78,16 @@ class Plan:
         if scope != "run":
             return {}
         whole = {"shards": self.run.shards, "reaches": self.run.count, "size": size}
-        # Another spec each time: bit rot leaves no trace by which Snakemake would verify again.
+        # A new spec each time, because Snakemake does not notice damage on the disk.
         return whole | {"asked": time.time_ns()} if stage == "verify" else whole
 
     def _training(self, common: dict, wildcards: Mapping[str, str]) -> dict:
         seed = {"variant": wildcards["variant"], "train.seed": int(wildcards["seed"])}
         return common | {"config": common["config"] | seed}
 
-    @cache  # noqa: B019 - there is one plan, and it lives as long as the workflow
+    @cache  # noqa: B019 - the plan lives as long as the workflow
     def _common(self, stage: str) -> dict:
-        """Return what the specs of all jobs of a stage have in common."""
+        """Return the common part of the specs of a stage's jobs."""
         run, planned = self.run, STAGES[stage]
         program = self.scripts / f"{stage}.py"
         excluded = set(excluded_modules(run)) if planned.is_of_run else set()
@@ -102,17 +101,17 @@ class Plan:
             "input_digests": self._input_digests(stage),
         }
         if not run.value("check") and "simulate" in (stage, *self.makers(stage).values()):
-            common["reproducible"] = False  # which each file of the run says
+            common["reproducible"] = False  # as each file of the run records
         files = self._watched_files(stage)
         return common | ({"files": files} if files else {})
 
     @cache  # noqa: B019 - as above
     def digest(self, stage: str) -> str:
-        """Return the digest of what the specs of all jobs of a stage have in common."""
+        """Return the digest of the common part of the specs of a stage's jobs."""
         return common_digest(self._common(stage))
 
     def makers(self, stage: str) -> dict[str, str]:
-        """Return the stages whose results a stage takes, by option; verify compares them all."""
+        """Return the stages that make a stage's inputs, by option, for verify of all files."""
         if stage == "verify":
             made = (*(n for n, s in STAGES.items() if s.is_of_run and n != stage), self.run.policy)
             return {name: name for name in made if name in STAGES and STAGES[name].when(self.run)}
@@ -128,7 +127,7 @@ class Plan:
         return {option: self.digest(maker) for option, maker in self.makers(stage).items()}
 
     def _watched_files(self, stage: str) -> dict[str, str]:
-        """Return the sha256 of the files, beside modules, that shape a stage's result."""
+        """Return the sha256 of the files that affect a stage's result, except its modules."""
         config, planned, package = self.run.config, STAGES[stage], self.scripts / "goalreel"
         files = {n: hashlib.sha256((package / n).read_bytes()).hexdigest() for n in planned.files}
         plays = "player" in planned.tools
@@ -146,7 +145,7 @@ class Plan:
         return files
 
     def _tools(self, stage: str) -> list[str]:
-        """Return the names of the tools whose versions shape a result."""
+        """Return the names of the tools whose versions affect a stage's result."""
         tools = dict.fromkeys(STAGES[stage].tools)
         if tools.pop("artist", 0) is None:
             style = self.run.config["render"]["style"]
@@ -167,11 +166,11 @@ class Plan:
 
     @property
     def stages(self) -> list[str]:
-        """The names of the stages that this run has."""
+        """The names of the stages of this run."""
         return [name for name, stage in STAGES.items() if stage.when(self.run)]
 
     def inputs(self, stage: str) -> dict[str, Callable[[Mapping], str | list[str]]]:
-        """Return a function of the wildcards for each input, by the option of the program."""
+        """Return a function of the wildcards for each input, by option of the program."""
         scope = STAGES[stage].scope
         return {
             option: partial(self._files, source, scope)
@@ -191,7 +190,7 @@ class Plan:
         return path.format(**dict(wildcards)).rstrip("/")
 
     def outputs(self, stage: str) -> dict[str, object]:
-        """Return the outputs, as the rule takes them, by the option of the program."""
+        """Return the outputs as Snakemake's rule takes them, by option of the program."""
         from snakemake.io import directory, report
 
         made = {}
@@ -203,21 +202,21 @@ class Plan:
         return made
 
     def log(self, stage: str, folder: str = "logs", ending: str = "log") -> str:
-        """Return the path of a stage's logs, with its wildcards."""
+        """Return the path of a stage's logs, with wildcards."""
         wildcards = {"shard": "/{shard}", "training": "/{variant}.{seed}"}
         return f"{self.results}/{folder}/{stage}{wildcards.get(STAGES[stage].scope, '')}.{ending}"
 
     def threads(self, stage: str, cores: int | None) -> int:
-        """Return the threads of a job.
+        """Return the number of threads of a job.
 
-        cores: what Snakemake was given: of a local run all that there are, of a profile for
-        clusters what each job gets, None where a cluster's profile leaves it to the rules
+        cores: all cores in a local run, those of a job on a cluster, or None if the cluster's
+        profile leaves the number to the rules
         """
         least = self.config["pixels"]["collectors"] + 1 if stage == "pixels" else 1
         return STAGES[stage].threads or max(least, cores or _TRAINING_CORES)
 
     def params(self, stage: str) -> dict[str, Callable[..., str]]:
-        """Return the functions of a job that give its spec and then its command."""
+        """Return the functions of a job that return its spec and its command."""
 
         def spec(wildcards) -> str:
             try:
@@ -227,13 +226,13 @@ class Plan:
 
         def command(wildcards, input, output, threads) -> str:  # noqa: A002 - Snakemake's names
             files = {**dict(input.items()), **dict(output.items())}
-            given = self._arguments(stage, dict(wildcards), files, threads)
-            return shlex.join(["python", str(self.scripts / f"{stage}.py"), *given])
+            arguments = self._arguments(stage, dict(wildcards), files, threads)
+            return shlex.join(["python", str(self.scripts / f"{stage}.py"), *arguments])
 
         return {"spec": spec, "command": command}
 
     def jobs(self, stage: str) -> Iterator[tuple[Spec, dict[str, object]]]:
-        """Yield the spec and the options of each job of a stage, where Snakemake runs none."""
+        """Yield the spec and the options of each job of a stage, for a run without Snakemake."""
         if not STAGES[stage].when(self.run):
             return
         is_sharded = STAGES[stage].scope == "shard"
@@ -248,12 +247,12 @@ class Plan:
             yield parse_spec(self.spec(stage, wildcards)), paths | self._limits(stage)
 
     def _arguments(self, stage: str, wildcards: Mapping, files: Mapping, threads: int) -> list[str]:
-        """Return the arguments of a job's program, for its inputs and outputs by option."""
+        """Return the command-line arguments of a job's program."""
         planned, words = STAGES[stage], ["--spec", self.spec(stage, wildcards)]
         saved = {name: f"{self.results}/{path}" for name, path in planned.saves.items()}
         counts = {"threads": threads} if planned.threads > 1 else {}
         for name, value in {**files, **saved, **self._limits(stage), **counts}.items():
-            # A program finds the other shards' files beside the first one's.
+            # A program finds the files of other shards next to that of the first.
             first = value if isinstance(value, str | int) else value[0]
             words += [f"--{name.replace('_', '-')}", str(first)]
         return words
@@ -262,7 +261,7 @@ class Plan:
         return {name: self.run.value(name) for name in STAGES[stage].limits}
 
     def resources(self, stage: str) -> dict[str, Callable[..., int]]:
-        """Return the functions of a job that give its memory in MB and its run time in minutes."""
+        """Return the functions of a job that return its memory in MB and run time in minutes."""
         needs = {"mem_mb": memory_mb, "runtime": run_minutes}
         return {name: partial(asked, need, stage, self.run) for name, need in needs.items()}
 
@@ -280,7 +279,7 @@ class Plan:
 
     @property
     def comparison(self) -> list[str]:
-        """The table of all trainings that are compared, and what they leave."""
+        """The comparison of all trainings, and their policies."""
         policies = [STAGES["dqn"].outputs["policy"].format(**t) for t in self.run.trainings]
         return [f"{self.results}/{path}" for path in ("compare_training/table.md", *policies)]
 
@@ -291,6 +290,6 @@ def _version(tool: str) -> str:
     try:
         return package_version(tool)
     except GoalreelError:
-        if tool == "pyarrow":  # of a single view, and no requirement
-            return "none"  # the job tells; `verify`, which has every view's spec, goes on
+        if tool == "pyarrow":  # optional; the job reports it, and `verify` does not need it
+            return "none"
         raise

@@ -170,11 +170,11 @@ def test_game_without_lives_or_fire_has_neither_wrapper():
 
 
 def test_missing_package_is_named(monkeypatch):
-    with pytest.raises(GoalreelError, match=r"goalreel\[mario\]' .*NumPy 2"):
+    with pytest.raises(GoalreelError, match=r"NumPy 2.*goalreel\[mario\]"):
         make_envs(game_settings("SuperMarioBros-1-1-v0"), 0, 1)
     monkeypatch.setattr(np, "__version__", "1.26.4")
     monkeypatch.setitem(sys.modules, "gym_super_mario_bros", None)
-    with pytest.raises(GoalreelError, match=rf"goalreel\[mario\]' .*{sys.executable} cannot"):
+    with pytest.raises(GoalreelError, match=rf"{sys.executable}.*goalreel\[mario\]"):
         make_envs(game_settings("SuperMarioBros-1-1-v0"), 0, 1)
 
 

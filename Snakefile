@@ -37,7 +37,7 @@ envvars:
 
 
 rule all:
-    """The film and its tables."""
+    """Make the film and its tables."""
     input:
         plan.film,
 

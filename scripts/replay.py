@@ -17,7 +17,7 @@ def main(argv: list[str] | None = None) -> None:
     """Replay the episode of a command line."""
     options = cli.parser(__doc__)
     options.add_argument("number", type=int, help="number of the episode or of the reach")
-    options.add_argument("--attempt", type=int, help="a reach's attempt (default: the last)")
+    options.add_argument("--attempt", type=int, help="attempt at the reach (default: the last)")
     options.add_argument("--results", type=Path, help="folder of the run (default: the last run's)")
     options.add_argument("--gif", type=Path, help="write a GIF instead of PNG files")
     options.add_argument("--png", type=Path, help="folder for the PNG files")

@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> None:
     """Measure, print and write the table."""
     add = (options := parser(__doc__)).add_argument
     add("--envs", nargs="+", default=list(ENVS))
-    add("--episodes", type=int, help="of each environment (50 to 400)")
+    add("--episodes", type=int, help="episodes per environment (50 to 400)")
     chosen = options.parse_args(argv)
     episodes = {env: chosen.episodes or ENVS.get(env, 50) for env in chosen.envs}
     contenders = {env: partial(measure, env, count) for env, count in episodes.items()}

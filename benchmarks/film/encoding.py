@@ -70,7 +70,7 @@ def main(argv: list[str] | None = None) -> None:
     names = [*(film.name for film in FILMS), ENV]
     add("table", choices=TABLES)
     add("--envs", nargs="+", choices=names, default=names, metavar="ENV", help=", ".join(names))
-    add("--episodes", type=int, help="of `quality` (100), and of `blocks` (a shard)")
+    add("--episodes", type=int, help="episodes of `quality` (100) and `blocks` (a shard)")
     chosen = options.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="goalreel-encoding-") as name:
         TABLES[chosen.table](Path(name), chosen)

@@ -104,8 +104,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """Return the options of a command line, with the chosen films."""
     add = (options := parser(__doc__)).add_argument
     names = [film.name for film in FILMS]
-    add("--episodes", type=int, default=1000, help="of each environment at most (20 to 1000)")
-    add("--peer-episodes", type=int, default=100, help="of them, played by the peers at most")
+    add("--episodes", type=int, default=1000, help="episodes per environment (20 to 1000)")
+    add("--peer-episodes", type=int, default=100, help="episodes of the peers")
     add("--envs", nargs="+", choices=names, default=names, metavar="ENV", help=", ".join(names))
     add("--cores", type=int, default=2, help="cores of goalreel's second film (2)")
     chosen = options.parse_args(argv)

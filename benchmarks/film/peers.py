@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> None:
     """Measure, print and write the table."""
     add = (options := parser(__doc__)).add_argument
     add("--reaches", type=int, default=1000, help="goal reaches to film (1000)")
-    add("--peer-episodes", type=int, default=20, help="of them, filmed by the peers (20)")
+    add("--peer-episodes", type=int, default=20, help="goal reaches that the peers film (20)")
     add("--cores", type=int, default=2, help="cores for everyone (2)")
     chosen = options.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="goalreel-peers-") as name, pinned(chosen.cores):

@@ -92,9 +92,9 @@ def main(argv: list[str] | None = None) -> None:
     """Measure, print and write a table."""
     add = (options := parser(__doc__, runs=5)).add_argument
     add("table", choices=TABLES)
-    add("--counts", type=int, nargs="+", help="of reaches or shards, instead of the defaults")
-    add("--cores", type=int, default=available_cores(), help="of `runs` (all)")
-    add("--folder", type=Path, help="where the runs work (the system's temporary folder)")
+    add("--counts", type=int, nargs="+", help="numbers of reaches or shards")
+    add("--cores", type=int, default=available_cores(), help="cores of `runs` (all)")
+    add("--folder", type=Path, help="working folder of the runs (a temporary one)")
     chosen = options.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="goalreel-scale-", dir=chosen.folder) as name:
         TABLES[chosen.table](Path(name), chosen)

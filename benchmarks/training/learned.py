@@ -26,7 +26,7 @@ _COLOURS, _DASHES = (FILL, MARK, INK), ("-", "--", "-.")
 def main(argv: list[str] | None = None) -> None:
     """Read the metrics of trainings, and write the table and the curves."""
     add = (options := parser(__doc__)).add_argument
-    add("name", help="of the table and the plot")
+    add("name", help="name of the table and the plot")
     add("metrics", type=Path, nargs="+", help="metrics.json of each training")
     add("--images", type=Path, default=ROOT / "docs" / "images", help="folder for the plot")
     options = options.parse_args(argv)

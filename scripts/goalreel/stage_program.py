@@ -58,7 +58,7 @@ def _parser(function: Callable) -> argparse.ArgumentParser:
     """Return the parser of a program's command line."""
     program = cli.parser(f"{function.__globals__['__doc__']}\nSnakemake runs this program.")
     program.add_argument(
-        "--spec", required=True, metavar="JSON", help="what to make: stage, config, shard"
+        "--spec", required=True, metavar="JSON", help="spec of the result: stage, config, shard"
     )
     for name, parameter in list(inspect.signature(function).parameters.items())[1:]:
         is_required = parameter.default is parameter.empty

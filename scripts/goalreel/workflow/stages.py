@@ -140,7 +140,7 @@ FILM = {
         scope="shard",
     ),
     "atlas": Stage(
-        "Draw each picture of the environment once.",
+        "Draw each distinct frame of the environment once.",
         outputs={"output": "atlas.npz"},
         **_OF_ATLAS,
         config=("env", "render"),
@@ -149,7 +149,7 @@ FILM = {
         local=True,
     ),
     "coded_atlas": Stage(
-        "Encode each picture once, so that films are assembled from them.",
+        "Encode each frame of the atlas once, for an assembled film.",
         inputs={"atlas": "atlas"},
         outputs={"output": "coded_atlas.npz"},
         when=lambda run: run.encoder.assembled,
@@ -160,7 +160,7 @@ FILM = {
         local=True,
     ),
     "render": Stage(
-        "Look up the picture of each state of a shard.",
+        "Look up the frame of each state of a shard.",
         inputs={"atlas": "atlas", "trajectories": "simulate"},
         outputs={"output": "frames/{shard}.npz"},
         **_OF_ATLAS,

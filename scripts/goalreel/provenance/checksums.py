@@ -1,6 +1,6 @@
-"""Checksum files, in the format of sha256sum: for what has no place for one in itself.
+"""Checksum files in the format of sha256sum, for files that cannot hold their own checksum.
 
-`sha256sum -c SHA256SUMS` reads them too: it passes over the first line, the list's own checksum.
+`sha256sum -c SHA256SUMS` reads them and skips the first line, which is the list's own checksum.
 """
 
 import hashlib
@@ -14,9 +14,9 @@ from goalreel.files.damage import reporting_damage
 from goalreel.provenance.spec import Spec, canonical
 
 SUMS = "SHA256SUMS"
-STAMP = ".snakemake_timestamp"  # Snakemake's, in each folder that is an output
+STAMP = ".snakemake_timestamp"  # Snakemake's file in each folder that is an output
 _ITSELF = "this file without this line"
-_AS_IT_IS = "surrogateescape"  # of names that are no UTF-8, as Python reads them from a folder
+_AS_IT_IS = "surrogateescape"  # for file names that are not UTF-8
 
 
 def sha256_of(path: Path) -> str:
@@ -26,7 +26,7 @@ def sha256_of(path: Path) -> str:
 
 
 def checksum_error(path: Path, digest: str) -> str:
-    """Return what is wrong with a file by its sha256, "" for nothing.
+    """Return the problem of a file whose sha256 should be `digest`, "" if there is none.
 
     Raises GoalreelError if it cannot be read.
     """
@@ -35,13 +35,13 @@ def checksum_error(path: Path, digest: str) -> str:
     try:
         with reporting_damage(path):
             actual = sha256_of(path)
-    except UnusableFileError as error:  # it is no file
+    except UnusableFileError as error:  # it is a folder
         return error.problem
     return "" if actual == digest else "its sha256 is not the one in the list"
 
 
 def write_sums(sums: Path, files: Collection[Path]) -> None:
-    """Write the checksums of files, which must be in the folder of `sums` or below it."""
+    """Write the checksums of files, which must be in the folder of `sums`."""
     lines = [f"{sha256_of(file)}  {file.relative_to(sums.parent).as_posix()}" for file in files]
     with replacing(sums) as temporary:
         text = "".join(f"{line}\n" for line in lines).encode("utf-8", _AS_IT_IS)
@@ -49,7 +49,7 @@ def write_sums(sums: Path, files: Collection[Path]) -> None:
 
 
 def _head_of(lines: bytes) -> bytes:
-    """Return the first line of a checksum file, given all others."""
+    """Return the first line of a checksum file with the other lines."""
     return b"# sha256 of the lines below: " + hashlib.sha256(lines).hexdigest().encode() + b"\n"
 
 
@@ -59,9 +59,9 @@ def write_folder_sums(folder: Path) -> None:
 
 
 def with_digests(spec: Spec, files: Iterable[Path]) -> str:
-    """Return the JSON of a spec with the sha256 of the files that it made, and, last, its own.
+    """Return the JSON of a spec with the sha256 of its files and of itself.
 
-    That is for tables, which have no place for a spec in themselves.
+    It accompanies tables, which cannot hold a spec.
     """
     value = {**spec.value, "sha256": {file.name: sha256_of(file) for file in files}}
     value["sha256"][_ITSELF] = _digest(value)
@@ -69,9 +69,9 @@ def with_digests(spec: Spec, files: Iterable[Path]) -> str:
 
 
 def read_digests(path: Path) -> dict[Path, str]:
-    """Return the sha256 of each file, beside it, that such a JSON file names.
+    """Return the sha256 of each file that such a JSON file lists, in the same folder.
 
-    Raises GoalreelError if there is no such file, UnusableFileError unless it is as it was written.
+    Raises GoalreelError if the JSON file is missing, UnusableFileError if it is damaged.
     """
     with reporting_damage(path, "it is corrupt or holds no checksums"):
         text = path.read_bytes().decode("ascii")
@@ -84,9 +84,9 @@ def read_digests(path: Path) -> dict[Path, str]:
 
 
 def results_files(folders: Iterable[str]) -> dict[str, str]:
-    """Return a sha256 of the tables and the first frames of finished runs, by their folders.
+    """Return the sha256 of the tables and first frames of finished runs, by folder.
 
-    Raises GoalreelError if one of them is missing.
+    Raises GoalreelError if a file is missing.
     """
     found = {}
     for folder in folders:
@@ -106,10 +106,10 @@ def _digest(value: dict) -> str:
 
 
 def read_sums(sums: Path) -> dict[Path, str]:
-    """Return the files that `sums` lists, and their sha256.
+    """Return the files that `sums` lists, with their sha256.
 
-    Raises GoalreelError if it cannot be read, UnusableFileError if it is no checksum file or names
-    others' files.
+    Raises GoalreelError if it cannot be read, UnusableFileError if it is damaged or lists files of
+    other folders.
     """
     found = {}
     with reporting_damage(sums):
@@ -125,25 +125,25 @@ def read_sums(sums: Path) -> dict[Path, str]:
 
 
 def read_list(path: Path) -> dict[Path, str]:
-    """Return the files of such a list of either kind, and their sha256. Raises as these do."""
+    """Return the files of a list of either kind, with their sha256."""
     return (read_digests if path.suffix == ".json" else read_sums)(path)
 
 
 def check_digests(path: Path) -> None:
-    """Raise UnusableFileError unless a .json file, and those that it lists, are as written."""
+    """Raise UnusableFileError if a .json list or a file in it is damaged."""
     for file, digest in read_digests(path).items():
         if error := checksum_error(file, digest):
-            raise UnusableFileError(path, f"{file.name} beside it: {error}")
+            raise UnusableFileError(path, f"{file.name} next to it: {error}")
 
 
 def check_folder(folder: Path) -> list[Path]:
-    """Return the files of a folder that is made as a whole, each as its list has it.
+    """Return the files of a folder that is one output, after a check of their checksums.
 
-    Raises UnusableFileError, naming the folder, for the first that is not.
+    Raises UnusableFileError with the folder's path if one is damaged.
     """
     try:
         digests = read_sums(folder / SUMS)
-    except UnusableFileError as error:  # which files are its own is not known
+    except UnusableFileError as error:  # its own files are not known
         raise UnusableFileError(folder, f"{SUMS}: {error.problem}", ()) from None
     for path, digest in digests.items():
         if error := checksum_error(path, digest):
@@ -154,6 +154,6 @@ def check_folder(folder: Path) -> list[Path]:
 
 
 def other_files(folder: Path) -> list[Path]:
-    """Return the files in such a folder that its list does not name. Raises as `read_sums`."""
+    """Return the files in such a folder that its list does not name."""
     own = {*read_sums(folder / SUMS), folder / SUMS, folder / STAMP}
     return sorted(path for path in folder.rglob("*") if not path.is_dir() and path not in own)

@@ -1,7 +1,7 @@
-"""The specs that a run's files carry, and whether a stage is given what was planned for it.
+"""Read the specs in a run's files, and compare those of inputs with the plan.
 
-A file of another run, or of another shard, may have been copied over one of this run: it is whole,
-and its checksum fits.
+A file of a different run or shard, copied over one of this run, is intact and its checksum matches,
+but its spec differs.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from goalreel.provenance.checksums import check_digests, check_folder
 from goalreel.provenance.spec import Spec, parse_spec
 
 OTHER = "it was made by other options, code or tools than this run's"
-# A tool that shaped results; stages: those that used it, by commas.
+# A tool that affected results, and the stages that used it, separated by commas.
 Tool = namedtuple("Tool", "name version stages")
 
 
@@ -36,7 +36,7 @@ def read_spec(path: Path) -> Spec:
     with reporting_damage(path, "it is truncated or corrupt: it holds no spec"):
         spec = parse_spec(_READERS[path.suffix](path), path)
     if not spec.stage:
-        raise UnusableFileError(path, "its spec names no stage")
+        raise UnusableFileError(path, "it does not name the stage that made it")
     return spec
 
 
@@ -54,7 +54,7 @@ _READERS = {
 
 
 def tools_of(specs: Iterable[Spec]) -> list[Tool]:
-    """Return every version of every tool that specs name, with its stages."""
+    """Return each version of each tool in specs, with its stages."""
     stages: dict[tuple[str, str], dict[str, None]] = {}
     for spec in specs:
         for tool in spec.tools.items():
@@ -63,16 +63,17 @@ def tools_of(specs: Iterable[Spec]) -> list[Tool]:
 
 
 def check_inputs(spec: Spec, inputs: Mapping[str, object]) -> None:
-    """Check that inputs were made as planned, and that they are as written; .npz readers do that.
+    """Check that inputs were made as planned and are intact.
+
+    The readers of .npz files check their checksums.
 
     Args:
-        spec: the stage's; one written by hand names no `input_digests`, and nothing is checked.
-        inputs: by their names in `input_digests`, a program's options: a file, a folder, the files
-            of all shards in order, or None for none. A table's .json stands for the .csv beside it.
-            Other options are passed over.
+        spec: the stage's spec. If it has no `input_digests`, nothing is checked.
+        inputs: the program's options: a file, a folder, the files of all shards in order, or None.
+            Options without a digest are skipped. A .csv is checked by the .json next to it.
 
     Raises:
-        UnusableFileError: one of them was made otherwise; it names all such files.
+        UnusableFileError: an input differs from the plan. The error has all such files.
     """
     errors: list[UnusableFileError] = []
     for name, paths in inputs.items():
@@ -84,7 +85,7 @@ def check_inputs(spec: Spec, inputs: Mapping[str, object]) -> None:
 
 
 def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[UnusableFileError]:
-    """Return what is wrong with the files of an input."""
+    """Return the errors of an input's files."""
     is_one, errors = isinstance(paths, Path), []
     for number, path in enumerate([paths] if is_one else paths):
         try:
@@ -111,16 +112,16 @@ def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[Unusa
 
 
 def check_shard(path: Path, actual: Spec, planned: Mapping) -> None:
-    """Raise UnusableFileError unless a file covers the episodes, or reaches, that are planned."""
+    """Raise UnusableFileError unless a file covers the planned episodes or reaches."""
     if actual.shard != planned:
         raise UnusableFileError(path, f"it is of {dict(actual.shard)}, not of {dict(planned)}")
 
 
 def _date_back(path: Path) -> None:
-    """Give a file of the future, which a clock that was put back leaves, the time of today.
+    """Set a file's time to now if it is in the future, such as after a change of the clock.
 
-    Snakemake fails a job whose output is older than its input.
+    Otherwise Snakemake would fail the job, whose output is older than its input.
     """
-    with contextlib.suppress(OSError):  # who reads it says what is wrong
+    with contextlib.suppress(OSError):  # the reader reports it
         if path.stat().st_mtime > (now := time.time()):
             os.utime(path, (now, now))

@@ -1,9 +1,9 @@
-"""A fingerprint of the code that shapes a stage's result, found without importing any of it.
+"""A fingerprint of the code that affects a stage's result.
 
-It covers the stage's program and every module of the package that it imports, directly or not,
-but for plumbing, which carries results and shapes none, and for what the caller knows this run
-does not use. It follows the syntax trees alone: comments, docstrings, layout and the texts of
-raised errors are not in it, and every supported Python version finds the same.
+It covers the stage's program and the package's modules that it imports, directly or not. Modules
+that only move results, or that this run does not use, are not in it. It is computed from syntax
+trees without importing the code, so comments, docstrings, layout and the texts of errors do not
+change it. All supported Python versions compute the same fingerprint.
 """
 
 import ast
@@ -24,21 +24,21 @@ _PLUMBING = tuple(
     f"{_PACKAGE}.{name}"
     for name in ("errors", "cli", "stage_program", "files", "provenance", "workflow")
 )
-_SHAPING = f"{_PACKAGE}.files.svg_plot"  # in a room of plumbing, but it says how plots look
+_SHAPING = f"{_PACKAGE}.files.svg_plot"  # in an excluded room, but it affects plots
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-# What `_read` returns, by the sha256 of a file's content.
+# Results of `_read` by the sha256 of a file's content.
 _TREES: dict[str, tuple[str, list[str]]] = {}
 
 
 def fingerprint(script: Path, excluded: Collection[str] = ()) -> str:
-    """Return a sha256 over the syntax trees of a program and of the modules that shape its result.
+    """Return the sha256 of the syntax trees of a program and its modules.
 
     Args:
-        script: the program; the package is beside it.
+        script: the program, in the folder of the package.
         excluded: full names of modules and rooms that this run does not use.
 
     Raises:
-        GoalreelError: a source is not Python, or imports a module that the package lacks.
+        GoalreelError: a source is not Python, or imports a module that does not exist.
     """
     files = modules(script, (*_PLUMBING, *excluded))
     digests = (f"{name} {_read(path)[0]}\n" for name, path in sorted(files.items()))
@@ -46,10 +46,10 @@ def fingerprint(script: Path, excluded: Collection[str] = ()) -> str:
 
 
 def modules(script: Path, excluded: Collection[str] = ()) -> dict[str, Path]:
-    """Return a program and the package's modules that it imports, directly or not, by name.
+    """Return the files of a program and of the modules that it imports, directly or not, by name.
 
-    Neither the modules and rooms of `excluded` nor what only they import is among them. Raises
-    GoalreelError as `fingerprint`.
+    Modules of `excluded`, and those that only they import, are skipped. Raises GoalreelError as
+    `fingerprint` does.
     """
     found, queue, root = {}, [(script.stem, script)], script.parent
     while queue:
@@ -68,7 +68,7 @@ def _is_left_out(name: str, excluded: Collection[str]) -> bool:
 
 @cache
 def _file(name: str, root: Path) -> Path | None:
-    """Return a module's file, None for a room or a name in a module. Raises GoalreelError."""
+    """Return a module's file, None for a package or a name in a module. Raises GoalreelError."""
     path = root.joinpath(*name.split("."))
     if path.with_suffix(".py").is_file():
         return path.with_suffix(".py")
@@ -79,7 +79,7 @@ def _file(name: str, root: Path) -> Path | None:
 
 @cache
 def _read(path: Path) -> tuple[str, frozenset[str]]:
-    """Return a sha256 of a file's syntax tree, and the project's names that it imports."""
+    """Return the sha256 of a file's syntax tree, and the names that it imports from goalreel."""
     try:
         content = path.read_bytes()
         key = hashlib.sha256(content).hexdigest()
@@ -97,7 +97,7 @@ def _read(path: Path) -> tuple[str, frozenset[str]]:
 
 
 def remember_trees(folder: Path) -> None:
-    """Keep what is read of each file in a folder, for later starts: it saves 0.2 s of each."""
+    """Cache results of `_read` in a folder, which saves 0.2 s of each start."""
     own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
     path = folder / f"syntax-trees-{own[:16]}.json"
     with contextlib.suppress(OSError, ValueError):
@@ -112,10 +112,10 @@ def remember_trees(folder: Path) -> None:
 
 
 def _write(value: object, put: Callable[[str], None], imported: set[str], raised: bool) -> None:
-    """Put a part of a syntax tree as every Python puts it, and add the full names that it imports.
+    """Write a part of a syntax tree with `put`, and add the full names that it imports.
 
-    ast.dump changed with Python 3.13, and new versions add fields: empty ones are left out here.
-    raised: whether this is part of an error, whose texts are left out.
+    The text is the same for all Python versions, unlike that of ast.dump: it skips empty fields,
+    which new versions add. raised: whether the part belongs to an error, whose texts are skipped.
     """
     kind = type(value)
     if isinstance(value, list):
@@ -140,7 +140,7 @@ def _write(value: object, put: Callable[[str], None], imported: set[str], raised
     for name, part in ast.iter_fields(value):
         if name == "body" and kind in _DOCUMENTED and part and _is_docstring(part[0]):
             part = part[1:]
-        # An expression's context is said by its place in the tree.
+        # The place in the tree determines an expression's context.
         if part not in (None, []) and not isinstance(part, ast.expr_context):
             put(name)
             _write(part, put, imported, raised)
@@ -160,22 +160,22 @@ def _is_docstring(statement: ast.stmt) -> bool:
 
 
 def sources_as_noted(folder: Path) -> bool | None:
-    """Return whether the sources are those that the workflow which started this job plans with.
+    """Return whether the sources have the same bytes as when the workflow planned this job.
 
-    While all their bytes stay the same, so do all fingerprints: a job sees so within milliseconds
-    that it runs what was planned. None where no workflow started this process.
+    The check takes milliseconds, and equal bytes have equal fingerprints. Returns None if no
+    workflow started this process.
     """
     noted = [plan.get("sources") for plan in plans().values()]
     return sources_hash(folder) in noted if any(noted) else None
 
 
 def sources_hash(folder: Path) -> str:
-    """Return a sha256 over the names and bytes of the programs in `folder` and of their package."""
+    """Return the sha256 of the names and bytes of the programs in `folder` and their package."""
     digest = hashlib.sha256()
     for path in sorted((*folder.glob("*.py"), *folder.glob(f"{_PACKAGE}/**/*.py"))):
         try:
             content = path.read_bytes()
-        except OSError:  # an editor's lock, or a file just taken away
+        except OSError:  # an editor's lock file, or a file that was just deleted
             content = b""
         digest.update(f"{path.relative_to(folder).as_posix()}\n{len(content)}\n".encode())
         digest.update(content)

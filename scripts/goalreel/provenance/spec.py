@@ -1,7 +1,7 @@
-"""The spec: what a stage was asked for, as canonical JSON, which its result carries.
+"""The spec: the request of a job, as canonical JSON.
 
-The workflow plans it, the stage's program takes it as --spec, and every file that the program
-writes holds it. Whoever holds it, it is parsed once, here.
+The workflow plans it, the stage's program takes it as --spec, and each file that the program writes
+carries it. All of them parse it with this module.
 """
 
 import hashlib
@@ -13,64 +13,63 @@ from dataclasses import dataclass
 
 from goalreel.errors import GoalreelError, UnusableFileError, needs_package
 
-# What differs among files of one plan: the shard, its seeds where they are given, and what the spec
-# says of the file itself.
+# Keys that differ between files of one plan: the shard, its seeds, and facts about the file itself.
 _OF_ONE_FILE = ("shard", "seeds", "source", "sizes", "sha256", "metrics", "clip")
-# What installs a package that is not among goalreel's own.
+# Requirements of the packages that goalreel does not install by default.
 _APART = {"pyarrow": "pyarrow", "torch": "goalreel[train]"}
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What a stage was asked for."""
+    """The request of a job."""
 
-    text: str  # the JSON itself; canonical, unless it was written by hand
-    value: Mapping  # all of it, parsed
-    stage: str  # its name, which is its program's too
-    config: Mapping  # the values of the configuration that the stage uses, by their dotted keys
-    shard: Mapping  # a shard's first reach and count of reaches, or the run's shards, reaches, size
-    tools: Mapping[str, str]  # the versions of what shapes the bytes, by name
-    code: str  # the fingerprint of the stage's code, "" by hand
-    excluded_modules: Sequence[str]  # that the fingerprint leaves out
-    input_digests: Mapping[str, str]  # of each input, the digest of the spec planned there
-    source: str  # the digest of the trajectories that the file shows, "" where it shows none
+    text: str  # the JSON, canonical unless a person wrote it
+    value: Mapping  # the parsed JSON
+    stage: str  # the name of the stage and of its program
+    config: Mapping  # the options that affect the result, by dotted key
+    shard: Mapping  # first and count of a shard, or shards, reaches and size of a run
+    tools: Mapping[str, str]  # the versions of packages that affect the result, by name
+    code: str  # the fingerprint of the stage's code, "" if a person wrote the spec
+    excluded_modules: Sequence[str]  # modules that the fingerprint skips
+    input_digests: Mapping[str, str]  # for each input, the digest of its planned spec
+    source: str  # the digest of the trajectories in the file, "" without any
 
     @property
     def digest(self) -> str:
-        """A sha256 of what it shares with the specs of the plan's other files of this stage."""
+        """The sha256 of the common part of the specs of this stage's files."""
         return common_digest(self.value)
 
     @property
     def reproducible(self) -> bool:
-        """Whether the run's episodes depend on their seeds alone, as far as that is checked."""
+        """Whether goalreel checks that episodes depend only on their seeds."""
         return self.value.get("reproducible", True)
 
     def shard_of(self, number: int) -> dict[str, int]:
-        """Return what a shard of its run covers, as that shard's specs say it."""
+        """Return the range of a shard of its run, as the shard's specs have it."""
         return covered(number, self.shard["size"], self.shard["reaches"])
 
     def extended(self, **values: object) -> "Spec":
-        """Return the spec with what a file says of itself: source, sizes, sha256, ..."""
+        """Return the spec with facts about a file, such as source, sizes or sha256."""
         return parse_spec(canonical({**self.value, **values}))
 
 
 class _Section(dict):
-    """A mapping in a spec; what it lacks is an error that names it."""
+    """A mapping in a spec, whose missing keys raise GoalreelError."""
 
     def __missing__(self, key: str):
         raise GoalreelError(f"spec: Lacks {key!r}. It has {', '.join(self) or 'nothing'}.")
 
 
 def parse_spec(text: str, path: str | os.PathLike | None = None) -> Spec:
-    """Return a spec, given its JSON.
+    """Return a spec from its JSON.
 
     Args:
-        text: the JSON; a spec written by hand has but stage, config and shard.
+        text: the JSON. A spec that a person wrote may have only stage, config and shard.
         path: the file that holds it, None for a command line.
 
     Raises:
-        GoalreelError: it is no spec.
-        UnusableFileError: it is no spec, and a file holds it.
+        GoalreelError: it is not a spec.
+        UnusableFileError: a file holds it, and it is not a spec.
     """
     try:
         value = json.loads(text, object_hook=_Section)
@@ -82,7 +81,7 @@ def parse_spec(text: str, path: str | os.PathLike | None = None) -> Spec:
         is_sound = all(isinstance(part, dict) for part in parts)
         is_sound = is_sound and all(isinstance(string, str) for string in strings)
         if not is_sound or not all(isinstance(number, int | None) for number in shard.values()):
-            raise ValueError("its parts are not of a spec's types")
+            raise ValueError("a value has the wrong type")
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         if path is None:
             raise GoalreelError(f"--spec: Not a spec ({error}).\n  {text[:200]}") from None
@@ -91,21 +90,21 @@ def parse_spec(text: str, path: str | os.PathLike | None = None) -> Spec:
     return Spec(text, value, stage, config, shard, tools, code, excluded, input_digests, source)
 
 
-NO_SPEC = parse_spec("{}")  # of what no stage made
+NO_SPEC = parse_spec("{}")  # for data that no stage made
 
 
 def canonical(value: Mapping) -> str:
-    """Return the one JSON text of a value: sorted keys, no spaces, plain ASCII."""
+    """Return the canonical JSON of a value: sorted keys, no spaces, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def covered(number: int, size: int, total: int) -> dict[str, int]:
-    """Return the first episode, or reach, of a shard, and its count of them."""
+    """Return the first episode, or reach, of a shard, and their count."""
     return {"first": number * size, "count": min(size, total - number * size)}
 
 
 def common_digest(value: Mapping) -> str:
-    """Return a sha256 of what a spec, as a mapping, shares with those of the plan's other files."""
+    """Return the sha256 of a spec's part that is common to a stage's files."""
     common = {key: part for key, part in value.items() if key not in _OF_ONE_FILE}
     return hashlib.sha256(canonical(common).encode()).hexdigest()
 

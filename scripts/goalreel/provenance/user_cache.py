@@ -1,4 +1,4 @@
-"""The user's cache folder: what is costly to make and the same for every run of a spec."""
+"""The user's cache folder, for files that are slow to make and the same for all runs of a spec."""
 
 import contextlib
 import hashlib
@@ -12,16 +12,16 @@ from goalreel.provenance.spec import Spec
 
 
 def from_cache(spec: Spec, output: Path, read: Callable, make: Callable[[], None]) -> str:
-    """Copy what `spec` asks for from the user's cache to `output`, or make and keep it there.
+    """Copy a spec's file from the user's cache to `output`, or make it and add it to the cache.
 
     Args:
-        spec: of what is wanted; equal specs share a file.
+        spec: the spec of the file. Equal specs share a file.
         output: the file to write.
-        read: reads such a file, or raises GoalreelError.
-        make: writes `output`.
+        read: a function that reads such a file, or raises GoalreelError.
+        make: a function that writes `output`.
 
     Returns:
-        What was done, in a few words.
+        A line for the log.
     """
     from platformdirs import user_cache_path
 
@@ -34,12 +34,12 @@ def from_cache(spec: Spec, output: Path, read: Callable, make: Callable[[], None
     make()
     try:
         _copy(output, cached)
-    except OSError as error:  # a home that cannot be written costs time, not the film
+    except OSError as error:  # the cache is optional
         return f"made; not kept in the user's cache: {error}"
     return f"made and kept as {cached}"
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file; to pack the same arrays again would take longer than to read them."""
+    """Copy a file, which is faster than writing its arrays again."""
     with replacing(target) as temporary:
         shutil.copyfile(source, temporary)

@@ -383,7 +383,7 @@ def test_page_runs_no_script_from_names_or_texts(driver, filmed, plots, tmp_path
     wait(driver, "document.getElementById('film').readyState >= 2")
     assert driver.get_log("browser") == []
     assert HOSTILE in driver.title and HOSTILE in one(driver, "h1").text
-    assert f"policy file {HOSTILE}".casefold() in one(driver, "header p").text.casefold()
+    assert f"policy python {HOSTILE}".casefold() in one(driver, "header p").text.casefold()
     script = "document.documentElement.dataset.ran = 1"
     ways = f"""<script>{script}</script><img src="no.png" onerror="{script}">
         <script src="data:text/javascript,{script}"></script><b style="color: red">bold</b>"""

@@ -1,8 +1,8 @@
-"""The preflight: a run's first steps, played before the run by a process of its own.
+"""The preflight: play the first steps of a run in a process of its own, before any job.
 
-What would fail in each job, an environment that cannot be made or drawn, a policy that gives wrong
-actions, is found before any starts. The files that a policy opens meanwhile shape what it does, so
-they are watched like its modules.
+It finds errors that every job would repeat: an environment that fails to start or render, or a
+policy with wrong actions. Files that a policy opens meanwhile affect its actions, so goalreel watches
+them like its modules.
 """
 
 import contextlib
@@ -25,25 +25,25 @@ from goalreel.errors import GoalreelError, shortened
 from goalreel.files.atomic import write_text
 from goalreel.policies.parameters import RECORDED, is_trained_here
 
-_TIMEOUT = 60  # seconds; a slower start is left to the jobs
-_PLAYING, _MAX_STEPS = 0.5, 64  # seconds and number of the steps that are played
+_TIMEOUT = 60  # seconds, after which the jobs have to find errors
+_PLAYING, _MAX_STEPS = 0.5, 64  # seconds and number of steps to play
 _STEPS = 1000  # of an episode without a limit
 _MAIN = "from goalreel.verification.preflight import main; main()"
-# Of Python, of packages and of goalreel: a policy opens them, and they are no input of its.
+# Folders of Python, packages and goalreel. A policy opens files there, but they are not its input.
 _SYSTEM = {*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), sys.prefix, sys.base_prefix}
-_PACKAGES = {"site-packages", "dist-packages"}  # also of an environment beneath this one
+_PACKAGES = {"site-packages", "dist-packages"}  # also in a parent virtual environment
 _SYSTEM |= {"/dev", "/etc", "/proc", "/sys", "/usr", str(Path(__file__).parents[2])}
 
 
 def is_known_to_play(config: Mapping) -> bool:
-    """Return whether goalreel computes the environment, and a policy of its own plays."""
+    """Return whether goalreel steps the environment itself, with a policy of its own."""
     own = config["policy"]["name"] not in (*RECORDED, "python", "sb3")
     computed = describe(config["env"]).computed or config["env"] in CLASSIC_CONTROL
     return own and computed and not config["env_wrappers"]
 
 
 def read_first_steps(record: Path) -> dict | None:
-    """Return what `play_first_steps` has kept, None if there is nothing, or a file has changed."""
+    """Return the saved result of `play_first_steps`, or None if there is none or a file has changed."""
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         found = json.loads(record.read_text(encoding="utf-8"))
         if all(_sha256(path) == sha for path, sha in found["files"].items()):
@@ -52,19 +52,19 @@ def read_first_steps(record: Path) -> dict | None:
 
 
 def play_first_steps(config: Mapping, scripts: Path, record: Path) -> dict:
-    """Return what the first steps of a run show.
+    """Play the first steps of a run and return the findings.
 
-    A success is kept, so that the next start costs nothing.
+    A success is saved, so that the next start costs nothing.
 
     Args:
         config: the complete configuration.
         scripts: the folder of the programs.
-        record: the file that keeps a success; its name is of all that shapes an episode.
+        record: the file for a success, whose name depends on everything that affects an episode.
 
     Returns:
-        `files`, the sha256 of each file that the policy opens; `episode_s`, about how many seconds
-        an episode takes at most; `render_fps`, the environment's frames per second or None. {} if a
-        start takes longer than a minute.
+        `files` is the sha256 of each file that the policy opens, `episode_s` about the maximum
+        seconds of an episode, and `render_fps` the environment's frames per second or None. The
+        result is {} if the start takes longer than a minute.
 
     Raises:
         GoalreelError: the environment or the policy fails.
@@ -76,7 +76,7 @@ def play_first_steps(config: Mapping, scripts: Path, record: Path) -> dict:
 
 
 def _played(config: Mapping, scripts: Path) -> dict:
-    """Return what the child process tells, {} if it took too long."""
+    """Return the answer of the child process, or {} after a timeout."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # as of a job
     env = os.environ | threads | {"PYTHONPATH": str(scripts)}
     with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
@@ -104,7 +104,7 @@ def _sha256(path: str | Path) -> str:
 
 
 def main() -> None:
-    """Play the first steps of the configuration on standard input; write the answer as JSON."""
+    """Play the first steps of the configuration on standard input, and write the answer as JSON."""
     config, opened, answer_path = json.load(sys.stdin), set(), Path(sys.argv[1])
     sys.addaudithook(lambda event, args: event == "open" and opened.add(args))
     try:
@@ -115,16 +115,16 @@ def main() -> None:
     except GoalreelError as error:
         answer = {"error": str(error)}
     answer_path.write_text(json.dumps(answer), encoding="utf-8")
-    os._exit(0)  # what the environment has started need not end
+    os._exit(0)  # threads of the environment may keep running
 
 
 def _own(opened: set, config: Mapping) -> dict[str, str]:
     """Return the sha256 of the user's files among those that were opened for reading.
 
-    opened: (path, mode, flags), as Python's audit event tells
+    `opened` holds the (path, mode, flags) of Python's audit events.
     """
     files = {}
-    for path, mode, flags in list(opened):  # reading what is found opens more
+    for path, mode, flags in list(opened):  # the loop opens more files
         written = set(mode) & set("wax+") if mode else flags & (os.O_WRONLY | os.O_RDWR)
         if written or not isinstance(path, str | os.PathLike):
             continue
@@ -141,9 +141,9 @@ def _own(opened: set, config: Mapping) -> dict[str, str]:
 
 
 def _play(config: Mapping, folder: Path) -> float:
-    """Play an episode's first steps, and film them to a folder, as the first shard does.
+    """Play the first steps of an episode and film them to a folder, as the first shard does.
 
-    Returns about how many seconds an episode takes at most, 0 if that does not matter.
+    Return about the maximum seconds of an episode, or 0 if they do not matter.
     """
     import numpy as np
 
@@ -154,7 +154,7 @@ def _play(config: Mapping, folder: Path) -> float:
     from goalreel.rendering.frame_recorder import filming
     from goalreel.simulation.episodes import simulate_episodes
 
-    is_later = is_trained_here(config["policy"])  # the policy is made by the run itself
+    is_later = is_trained_here(config["policy"])  # the run itself trains the policy
     scene = open_scene(config | {"policy": None} if is_later else config)
     seeds = episode_seeds(config["seed"], np.arange(1), 0)
     if scene.policy is None:
@@ -165,7 +165,7 @@ def _play(config: Mapping, folder: Path) -> float:
     if describe(config["env"]).computed:
         return 0.0
     took, steps = [], 1
-    while steps:  # one to learn how long it takes, then as many as fit
+    while steps:  # one step to measure the time, then as many as fit
         began, limit = time.perf_counter(), np.full(1, steps)
         with filming(folder / "frames.npz", scene.env) as recorder:
             episodes = simulate_episodes(seeds, scene.env, scene.policy, limit, recorder)
@@ -173,8 +173,8 @@ def _play(config: Mapping, folder: Path) -> float:
         fitting = min(int(_PLAYING / took[0]), _MAX_STEPS)
         steps = fitting if len(took) == 1 and fitting > 1 else 0
     played = len(episodes[0].rewards)
-    more = took[-1] - took[0] if played > 1 else took[0] / 2  # which is a reset and a step
-    each = max(more, 0) / max(played - 1, 1) / (1 + scene.env.check)  # each is played twice
-    if played == limit[0]:  # it goes on
+    more = took[-1] - took[0] if played > 1 else took[0] / 2  # a reset and a step
+    each = max(more, 0) / max(played - 1, 1) / (1 + scene.env.check)  # a check plays each twice
+    if played == limit[0]:  # the episode continues
         played = config["max_episode_steps"] or find_spec(config["env"]).max_episode_steps or _STEPS
     return each * played

@@ -1,6 +1,6 @@
-"""Replay: an episode of the tables, stepped again by Gymnasium itself.
+"""Replay an episode of the tables in Gymnasium.
 
-It proves on the spot that a row of a table and a piece of the film are what Gymnasium gives.
+A replay shows that a row of a table and its part of the film equal Gymnasium's results.
 """
 
 from collections.abc import Mapping
@@ -36,13 +36,15 @@ class Recorded:
 def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
     """Return an episode of a run.
 
+    An attempt that was not filmed is simulated again from its seed.
+
     Args:
         results: the run's folder.
-        number: the episode's, or that of the reach, as the run's tables count.
-        attempt: of a reach; None for its last.
+        number: the number of the episode or reach in the tables.
+        attempt: the attempt at a reach, or None for the last one.
 
-    An attempt that was not filmed is simulated again from its seed. Raises GoalreelError if the
-    run has no such episode.
+    Raises:
+        GoalreelError: the run has no such episode.
     """
     run = read_run(results)
     unit, folder = run.config["unit"], results / "trajectories"
@@ -77,7 +79,7 @@ def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
 
 
 def last_run(folder: Path) -> Path:
-    """Return the folder of the run whose tables are the newest: `folder`, or one in it."""
+    """Return the folder of the run with the newest tables: `folder`, or one in it."""
     tables = [*folder.glob("tables.json"), *folder.glob("*/tables.json")]
     return max(tables, key=lambda path: path.stat().st_mtime, default=folder / "tables.json").parent
 
@@ -95,11 +97,11 @@ def read_run(results: Path) -> Spec:
 def replay(recorded: Recorded) -> list[np.ndarray]:
     """Step Gymnasium through a recorded episode and return its frames, (H, W, 3) uint8 each.
 
-    Raises GoalreelError at the first state or reward that is not bit for bit the recorded one,
-    and if the episode ends elsewhere or otherwise.
+    Raises GoalreelError at the first state or reward that differs in a bit, or if the episode ends
+    at another step or in another way.
     """
     config, episode = recorded.config, recorded.episode
-    actions = episode.actions  # recorded_episodes.NO_ACTION stands for none, and NaN for no force
+    actions = episode.actions  # a negative action or a NaN force means none
     if np.isnan(actions).any() or (actions.dtype == np.int8 and (actions < 0).any()):
         raise GoalreelError(
             f"{recorded.name}: Cannot be replayed, because its recording has no actions."
@@ -128,24 +130,23 @@ def save_gif(path: Path, frames: list[np.ndarray], fps: int) -> None:
 
 
 def difference(trajectories: Path, frames: Path | None) -> tuple[Path, str] | None:
-    """Play each filmed episode of a shard in a new instance, up to the first difference.
+    """Replay each filmed episode of a shard in a new instance, up to the first difference.
 
-    In a process of its own, since an environment holds Python's lock and may crash.
+    Call this in a process of its own, because an environment holds Python's lock and may crash.
 
     Args:
         trajectories: the shard's trajectory file.
-        frames: its frame cache, None if there is none; then no frame is compared.
+        frames: its frame cache, or None to compare no frames.
 
     Returns:
-        The file that differs from what Gymnasium gives, and where; None if there is none.
+        The file that differs from Gymnasium and the place in it, or None.
 
     Raises:
         GoalreelError: the environment cannot be made, or a file cannot be read.
-
     """
     made = read_trajectories(trajectories)
     rows, environment = made.episodes, gymnasiums_environment(made.spec.config)
-    environment.make().close()  # a failure here is no error of the file
+    environment.make().close()  # a failure here is not an error of the file
     cache = open_cache(frames) if frames else None
     try:
         for index, seed in enumerate(rows.seed.tolist()):

@@ -1,7 +1,7 @@
-"""Verification: one walk over all files of a run's results.
+"""Verification of all files of a run in one walk.
 
-Each file's checksum is computed again, its spec and its content are compared with the plan, and
-Gymnasium plays the episodes that it played and drew again. Only what is compared is kept of a file.
+It computes the checksum of each file, compares its spec and content with the plan, and replays the
+episodes that Gymnasium played. Of each file it keeps only the values to compare.
 """
 
 import contextlib
@@ -31,26 +31,26 @@ from goalreel.rendering.frame_cache import open_cache
 from goalreel.simulation.trajectories import read_trajectories
 from goalreel.verification.replay import difference
 
-# Every other stage is a view: one that was not made, or was made by other options, is no error.
+# Other stages are views, which may be missing or made by other options.
 _FILM = ("import_recording", "atlas", "coded_atlas", "simulate", "render", "encode")
 _FILM += ("concat", "episodes")
 _SHARDED = ("simulate", "render", "encode")
-_PROBLEMS = ("damaged", "missing", "not checked")  # which may be intact
+_PROBLEMS = ("damaged", "missing", "not checked")  # the last may be intact
 
 
 @dataclass
 class File:
-    """What was found of a file, or of a folder that is one output."""
+    """The findings on a file, or on a folder that is one output."""
 
     size: int = 0  # bytes
     files: int = 1
     frames: int = 0
-    source: str = ""  # the digest of the trajectories that it shows
+    source: str = ""  # the digest of its trajectories
     status: str = "ok"
     error: str = ""
 
     def reject(self, error: str, status: str = "damaged") -> None:
-        """Note an error of a file that was taken for intact."""
+        """Record an error of a file that seemed intact."""
         self.status, self.error = status, error
 
     @property
@@ -60,7 +60,7 @@ class File:
 
 
 def inspect(path: Path, read: Callable[[], File]) -> File:
-    """Return what `read` finds in a file, or the error that it raises."""
+    """Return the findings of `read` on a file, or the error that it raises."""
     if not path.exists():
         return File(status="missing", error="missing")
     try:
@@ -73,18 +73,18 @@ def inspect(path: Path, read: Callable[[], File]) -> File:
 
 @dataclass
 class Verdict:
-    """What was found of a stage's results."""
+    """The findings on a stage's results."""
 
     stage: str
     files: dict[Path, File]
     note: str = ""
 
     def having(self, status: str) -> list[Path]:
-        """Return the paths of the files of a status."""
+        """Return the paths of the files with a status."""
         return sorted(path for path, file in self.files.items() if file.status == status)
 
     def total(self, name: str) -> int:
-        """Return a sum over all intact files; name: of a field."""
+        """Return the sum of a field over all intact files."""
         return sum(getattr(file, name) for file in self.files.values() if file.is_ok)
 
     @property
@@ -94,7 +94,7 @@ class Verdict:
 
     @property
     def status(self) -> str:
-        """The verdict in a few words, "" if the stage left nothing."""
+        """The verdict in a few words, or "" if the stage left nothing."""
         counts = {status: len(self.having(status)) for status in _PROBLEMS}
         problems = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
         ok = ", ".join(filter(None, ("ok", self.note))) if self.files else ""
@@ -111,18 +111,18 @@ class Verdict:
 def verify_results(
     results: Path, outputs: Mapping[str, Sequence[str]], spec: Spec, threads: int
 ) -> list[Verdict]:
-    """Check all results, shards in parallel, each within the memory of one.
+    """Check all results, with shards in parallel, each in the memory of one.
 
     Args:
         results: the run's folder.
-        outputs: of each stage in the order of the data, with wildcards, in the results folder.
-        spec: of verify, which says what the workflow plans now.
-        threads: shards that are checked at the same time.
+        outputs: the output paths of each stage, with wildcards, in the order of the data.
+        spec: the spec of verify, which holds the current plan.
+        threads: number of shards to check at a time.
 
     Returns:
         A verdict for each stage that left or should have left a file.
     """
-    is_drawn = not describe(spec.config["env"]).has_atlas  # by Gymnasium, while it plays
+    is_drawn = not describe(spec.config["env"]).has_atlas  # by Gymnasium, while playing
     verdicts, walk = {}, _Walk(results, spec, is_drawn, threads)
     with ThreadPoolExecutor(threads) as pool:
         for stage in (stage for stage in outputs if stage != "verify"):
@@ -147,23 +147,23 @@ def verify_results(
 
 
 class _Walk:
-    """What is to be read of each stage's files, and how; each `_read` raises for what it finds."""
+    """The files of each stage, with the readers that raise their errors."""
 
     def __init__(self, results: Path, spec: Spec, is_drawn: bool, threads: int):
         self._results, self._spec, self._is_drawn, self._threads = results, spec, is_drawn, threads
 
     def shards(self, stage: str, names: Sequence[str]) -> Iterator[tuple[Path, Callable]]:
-        """Yield the file of each shard, and what reads it."""
+        """Yield the file of each shard, and its reader."""
         for number in range(self._spec.shard["shards"]):
             path = self._results / names[0].format(shard=shard_name(number))
-            if stage != "render" or path.exists():  # once encoded, frames may be freed
+            if stage != "render" or path.exists():  # a user may delete frames after encoding
                 yield path, partial(self._read, path, stage, self._spec.shard_of(number))
 
     def outputs(self, stage: str, names: Sequence[str]) -> Iterator[tuple[Path, Callable]]:
-        """Yield each file of a stage that makes no shards, and what reads it.
+        """Yield each file of a stage without shards, and its reader.
 
-        Videos and archives have a checksum in themselves, the other files in a list: a folder's
-        SHA256SUMS, a .sha256, or a .json.
+        Videos and archives contain their checksum. The checksums of other files are in a list: a
+        folder's SHA256SUMS, a .sha256, or a .json.
         """
         is_film = stage in ("concat", "episodes", *(set(_FILM) & self._spec.input_digests.keys()))
         shard = self._spec.shard
@@ -188,7 +188,7 @@ class _Walk:
                             yield file, partial(_read_listed, file, digest)
 
     def _read(self, path: Path, stage: str, shard: Mapping) -> File:
-        """Return what a file holds that has its checksum in itself."""
+        """Return the findings on a file that contains its checksum."""
         check_trailer(path)
         spec = self._check_spec(path, "simulate" if stage == "render" and self._is_drawn else stage)
         if shard:
@@ -231,13 +231,13 @@ def _read_listed(path: Path, digest: str) -> File:
 
 
 def _read_folder(folder: Path) -> File:
-    """Return what a folder holds that is one output, so that it is made again as a whole."""
+    """Return the findings on a folder that is one output, and is rebuilt as a whole."""
     paths = checksums.check_folder(folder)
     return File(sum(path.stat().st_size for path in paths), len(paths))
 
 
 def _play_again(simulate: Verdict, render: Verdict, threads: int) -> None:
-    """Reject what is not as Gymnasium plays and draws it."""
+    """Reject files that differ from Gymnasium's steps and frames."""
     frames = {path.stem: path for path, file in render.files.items() if file.is_ok}
     with ProcessPoolExecutor(threads, multiprocessing.get_context("spawn")) as players:
         shards = [path for path, file in simulate.files.items() if file.is_ok]
@@ -251,10 +251,10 @@ def _play_again(simulate: Verdict, render: Verdict, threads: int) -> None:
 
 
 def remove(verdicts: Iterable[Verdict]) -> list[Path]:
-    """Remove damaged files; return those to make again, damaged or missing.
+    """Remove damaged files, and return the damaged and missing files to make again.
 
-    A folder that is one output stays, as "not checked", if a file in it may be the user's:
-    Snakemake would take the folder for made. Raises OSError if a file cannot be removed.
+    A folder that is one output stays, as "not checked", if it may hold a file of the user, because
+    Snakemake would treat the rest as complete. Raises OSError if a file cannot be removed.
     """
     again = []
     for verdict in verdicts:
@@ -274,7 +274,7 @@ def remove(verdicts: Iterable[Verdict]) -> list[Path]:
 
 
 def _other_file(folder: Path) -> str:
-    """Return the name of a file that no list of goalreel's names, "" if there is none."""
+    """Return the name of a file that no list of goalreel's contains, or ""."""
     try:
         others = checksums.other_files(folder)
     except UnusableFileError:  # the list is damaged
@@ -283,7 +283,7 @@ def _other_file(folder: Path) -> str:
 
 
 def error_report(verdicts: Sequence[Verdict], again: Sequence[Path]) -> str:
-    """Report on results that are not whole, "" if they are; again: what `remove` returned."""
+    """Return a report on incomplete results, or "". `again` is the result of `remove`."""
     errors = [f"{p}: {f.error}" for v in verdicts for p, f in v.files.items() if not f.is_ok]
     if not errors:
         return ""

@@ -1,8 +1,8 @@
 """The preflight: play the first steps of a run in a process of its own, before any job.
 
 It finds errors that every job would repeat: an environment that fails to start or render, or a
-policy with wrong actions. Files that a policy opens meanwhile affect its actions, so goalreel watches
-them like its modules.
+policy with wrong actions. Files that a policy opens meanwhile affect its actions, so goalreel
+watches them like its modules.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ def is_known_to_play(config: Mapping) -> bool:
 
 
 def read_first_steps(record: Path) -> dict | None:
-    """Return the saved result of `play_first_steps`, or None if there is none or a file has changed."""
+    """Return the saved `play_first_steps`, or None if there is none or a file has changed."""
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         found = json.loads(record.read_text(encoding="utf-8"))
         if all(_sha256(path) == sha for path, sha in found["files"].items()):

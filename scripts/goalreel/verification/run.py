@@ -1,7 +1,7 @@
 """Verification of all files of a run in one walk.
 
 It computes the checksum of each file, compares its spec and content with the plan, and replays the
-episodes that Gymnasium played. Of each file it keeps only the values to compare.
+episodes that Gymnasium played. It keeps only the compared values of each file.
 """
 
 import contextlib

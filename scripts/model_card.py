@@ -46,11 +46,11 @@ def model_card(spec, frames: Shards, trajectories: Shards, readme, replay, resul
     of_file = Path(policy["file"]).stem if policy["name"] == "python" else policy["name"]
     player, library = policy.get("algorithm") or of_file, LIBRARIES.get(policy["name"])
     shown = [episode.caption(template) for episode in chosen]
-    made = {key: config[key] for key in ("env", *_OPTIONS) if config.get(key)}
-    if "seeds" not in made and policy["name"] not in RECORDED:
-        made["seed"] = config["seed"]
-    made["policy"] = {key: value for key, value in policy.items() if key not in _LOCAL}
-    made |= {} if spec.reproducible else {"check": False}
-    write_card(readme.parent, page(metrics, player, library, shown, made), metrics)
+    options = {key: config[key] for key in ("env", *_OPTIONS) if config.get(key)}
+    if "seeds" not in options and policy["name"] not in RECORDED:
+        options["seed"] = config["seed"]
+    options["policy"] = {key: value for key, value in policy.items() if key not in _LOCAL}
+    options |= {} if spec.reproducible else {"check": False}
+    write_card(readme.parent, page(metrics, player, library, shown, options), metrics)
     write_sums(sums, [readme, replay, results])
     return f"{written} frames, mean return {metrics['mean_reward']:g} of {len(returns)} episodes"

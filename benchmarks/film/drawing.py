@@ -84,7 +84,7 @@ def measure(name: str, episodes: int) -> tuple[int, float, float, float]:
             env.reset(seed=seed)
             for action in [None, *made.episode(number)[1]]:
                 if action is not None:
-                    env.step(peer.actions.taken(action))
+                    env.step(peer.actions.to_gymnasium(action))
                 image, seconds = cpu_of(env.render)
                 theirs += seconds
                 if not np.array_equal(image, cache[frame]):

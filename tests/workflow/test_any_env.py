@@ -183,7 +183,7 @@ def test_random_actions_are_drawn_as_documented(env):
         stream = np.random.SeedSequence(int(made.episodes.seed[e]), spawn_key=(1,))
         generator = np.random.Generator(np.random.PCG64(stream))
         for action in made.episode(e)[1]:
-            assert space.contains(environment.actions.taken(action))
+            assert space.contains(environment.actions.to_gymnasium(action))
             generator.random()
             drawn = [generator.random() * number for number in count]
             drawn = drawn if isinstance(space, spaces.Box) else np.floor(drawn)

@@ -23,7 +23,7 @@ class ActionSpace:
     scalar_dtype: type | None = None  # the dtype of an action stored as one number
 
     @property
-    def whole(self) -> bool:
+    def is_integer(self) -> bool:
         """Whether the actions are whole numbers."""
         return np.dtype(self.dtype).kind in "iub"
 
@@ -35,12 +35,12 @@ class ActionSpace:
     @property
     def stored_dtype(self) -> type:
         """The dtype of an action in the trajectory file."""
-        return self.scalar_dtype or (np.int64 if self.whole else self.dtype)
+        return self.scalar_dtype or (np.int64 if self.is_integer else self.dtype)
 
     def __str__(self) -> str:
         """Return a description for messages."""
         low, high = (", ".join(dict.fromkeys(f"{x:g}" for x in v)) for v in (self.low, self.high))
-        kind = "whole numbers" if self.whole else "floats"
+        kind = "whole numbers" if self.is_integer else "floats"
         return f"{kind} from {low} to {high}, of shape {self.shape} each"
 
     def check_bounds(self) -> None:
@@ -50,25 +50,25 @@ class ActionSpace:
                 f"policy.name: 'random' needs actions with bounds, not {self}. Use another policy."
             )
 
-    def scaled(self, draws: Sequence[np.ndarray]) -> np.ndarray:
+    def from_uniform(self, draws: Sequence[np.ndarray]) -> np.ndarray:
         """Return uniformly random actions, (num_envs, *stored_shape).
 
         draws: (num_envs,) floats in [0, 1) for each number of an action.
         """
         unit = np.stack(draws, axis=1)
-        if self.whole:
+        if self.is_integer:
             chosen = self.low + np.floor(unit * (self.high - self.low + 1))
         else:
             chosen = self.low + unit * (self.high - self.low)
         return chosen.astype(self.stored_dtype).reshape(len(unit), *self.stored_shape)
 
-    def checked(self, actions: object, num_envs: int, who: str) -> np.ndarray:
+    def validate(self, actions: object, num_envs: int, source: str) -> np.ndarray:
         """Validate a batch of actions, and return it in the stored form.
 
         Args:
             actions: expected to be (num_envs, *shape), of a matching kind, within the bounds.
             num_envs: the expected number of actions.
-            who: the source of the actions, with which the error message begins.
+            source: the source of the actions, which begins the error message.
 
         Returns:
             (num_envs, *stored_shape) actions in `stored_dtype`.
@@ -81,24 +81,24 @@ class ActionSpace:
         try:
             array = np.asarray(actions)
         except ValueError as error:  # rows of different lengths
-            raise GoalreelError(f"{who} returned no array ({error}). {expected}") from None
+            raise GoalreelError(f"{source} returned no array ({error}). {expected}") from None
         if array.shape != shape:
-            raise GoalreelError(f"{who} returned an array of shape {array.shape}. {expected}")
-        if array.dtype.kind not in ("iub" if self.whole else "iuf"):
-            raise GoalreelError(f"{who} returned {array.dtype}. {expected}")
-        rows = array.astype(np.int64 if self.whole else self.dtype).reshape(num_envs, -1)
+            raise GoalreelError(f"{source} returned an array of shape {array.shape}. {expected}")
+        if array.dtype.kind not in ("iub" if self.is_integer else "iuf"):
+            raise GoalreelError(f"{source} returned {array.dtype}. {expected}")
+        rows = array.astype(np.int64 if self.is_integer else self.dtype).reshape(num_envs, -1)
         wrong = ~((rows >= self.low) & (rows <= self.high)).all(axis=1)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise GoalreelError(
-                f"{who} returned {array[row].tolist()} in row {row}, which is not in the action "
+                f"{source} returned {array[row].tolist()} in row {row}, which is not in the action "
                 f"space. {expected}"
             )
         return rows.astype(self.stored_dtype).reshape(num_envs, *self.stored_shape)
 
-    def taken(self, action: np.ndarray) -> object:
+    def to_gymnasium(self, action: np.ndarray) -> object:
         """Return a stored action in the form that the environment's `step` takes."""
-        if not self.shape and self.whole:
+        if not self.shape and self.is_integer:
             return int(action)
         return np.asarray(action).astype(self.dtype).reshape(self.shape)
 

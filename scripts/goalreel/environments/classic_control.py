@@ -53,7 +53,7 @@ def _step_acrobot(states: np.ndarray, actions: np.ndarray, kwargs: Mapping) -> T
     k3 = _acrobot_change(before + step / 2.0 * k2, torque)
     k4 = _acrobot_change(before + step * k3, torque)
     theta1, theta2, speed1, speed2 = before + step / 6.0 * (k1 + 2 * k2 + 2 * k3 + k4)
-    theta1, theta2 = _wrapped(theta1), _wrapped(theta2)
+    theta1, theta2 = _wrap_angles(theta1), _wrap_angles(theta2)
     speed1, speed2 = np.clip(speed1, -_SPEED_1, _SPEED_1), np.clip(speed2, -_SPEED_2, _SPEED_2)
     terminated = -np.cos(theta1) - np.cos(theta2 + theta1) > 1.0
     after = np.stack([theta1, theta2, speed1, speed2])
@@ -81,7 +81,7 @@ def _acrobot_change(states: np.ndarray, torque: np.ndarray) -> np.ndarray:
     return np.stack([speed1, speed2, turn1, turn2])
 
 
-def _wrapped(angles: np.ndarray) -> np.ndarray:
+def _wrap_angles(angles: np.ndarray) -> np.ndarray:
     """Return angles wrapped to [-pi, pi] by adding or subtracting one turn at a time."""
     turn = math.pi - -math.pi
     while (over := angles > math.pi).any():
@@ -164,7 +164,7 @@ class ClassicControl(GymnasiumEnvironment):
         """Return the next states, the rewards, and which episodes terminated."""
         return self.rules.step(states, actions, self.kwargs)
 
-    def recorded(self, env, observation: object) -> np.ndarray:
+    def recorded_state(self, env, observation: object) -> np.ndarray:
         """Return the state of a Gymnasium instance, (width,) float64."""
         return np.array(env.unwrapped.state, np.float64)
 

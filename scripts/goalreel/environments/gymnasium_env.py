@@ -149,7 +149,7 @@ class GymnasiumEnvironment:
         """Return an instance for each seed, reset with that seed."""
         return _Instances([Instance(self, seed) for seed in seeds.tolist()])
 
-    def recorded(self, env, observation: object) -> np.ndarray:
+    def recorded_state(self, env, observation: object) -> np.ndarray:
         """Return the recorded part of an instance's state, (width,) float64."""
         if self.width == 0:
             return np.zeros(0)
@@ -264,11 +264,12 @@ class Instance:
             ) from None
 
     def _observe(self, observation: object) -> None:
-        self.observation, self.state = observation, self.environment.recorded(self.env, observation)
+        self.observation = observation
+        self.state = self.environment.recorded_state(self.env, observation)
 
     def step(self, action: np.ndarray) -> tuple[float, bool, bool]:
         """Take a stored action; return the reward, terminated and truncated."""
-        taken = self.environment.actions.taken(action)
+        taken = self.environment.actions.to_gymnasium(action)
         observation, reward, *over, _ = self._call("step", self.env.step, taken)
         self._observe(observation)
         return float(reward), *map(bool, over)

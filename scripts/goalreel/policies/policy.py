@@ -95,7 +95,7 @@ class RulePolicy:
         for _ in space.low:
             generators, draw = generators.random()
             draws.append(draw)
-        drawn = space.scaled(draws)
+        drawn = space.from_uniform(draws)
         if self.epsilon == 1:
             return drawn, generators
         return np.where(

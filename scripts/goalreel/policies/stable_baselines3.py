@@ -94,7 +94,7 @@ class Sb3Policy:
         # For MultiBinary, `predict` returns floats.
         actions = np.stack(chosen).astype(self.model.action_space.dtype)
         label = f"policy.file: {self.path} ({self.algorithm})"
-        return environment.actions.checked(actions, len(chosen), label), generators
+        return environment.actions.validate(actions, len(chosen), label), generators
 
     def _predict(self, observation: object, episode: _Episode) -> object:
         if self.statistics is not None:

@@ -134,7 +134,7 @@ class UserPolicy:
         except (Exception, SystemExit) as error:
             cause = error
         else:
-            return environment.actions.checked(chosen, len(players), self.label)
+            return environment.actions.validate(chosen, len(players), self.label)
         for row, player in enumerate(players if len(players) > 1 else ()):
             self._call(shown, slice(row, row + 1), environment, [player])  # raises for its row
         raise _raised(self.label, self.path, cause, players[0][0], _as_lists(take_rows(shown, 0)))

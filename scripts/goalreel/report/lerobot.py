@@ -152,15 +152,15 @@ def _write_video(
     """
     counts = np.zeros((len(episodes), 3, 256), np.int64)
 
-    def pictures() -> Iterator:
+    def frames() -> Iterator:
         for place, episode in enumerate(filmed.episodes(episodes)):
             for step, frame in enumerate(episode.frames[:-1]):
-                picture = episode.cache[frame]
+                image = episode.cache[frame]
                 if step % _SAMPLE == 0:
                     for channel in range(3):
-                        values = picture[..., channel].reshape(-1)
+                        values = image[..., channel].reshape(-1)
                         counts[place, channel] += np.bincount(values, minlength=256)
-                yield planar(picture)
+                yield planar(image)
 
     height, width, _ = next(filmed.episodes()).cache.background.shape
     lengths = filmed.rows.steps[episodes.start : episodes.stop].tolist()
@@ -168,7 +168,7 @@ def _write_video(
     keyframes = sorted({*range(0, total, _KEYFRAMES), *starts})
     encoder, comment = spec.config["view_encoder"], spec.extended(file=number).text
     path, fps = _path(folder, _VIDEO, number), spec.config["film.fps"]
-    encode_video(path, pictures(), (width, height), fps, encoder, comment, keyframes)
+    encode_video(path, frames(), (width, height), fps, encoder, comment, keyframes)
     return counts
 
 

@@ -38,14 +38,14 @@ def evaluation(returns: Sequence[float], env: str, deterministic: bool | None) -
 
 
 def is_deterministic(policy: Mapping) -> bool | None:
-    """Return whether a policy plays without chance; None of a user's function or a recording."""
+    """Return whether a policy is deterministic, or None for a user's function or a recording."""
     if policy["name"] in ("python", *RECORDED):
         return None
     return policy["name"] != "random" and policy.get("deterministic", not policy.get("epsilon"))
 
 
 def page(
-    results: dict, player: str, library: str | None, shown: Sequence[str], made: Mapping
+    results: dict, player: str, library: str | None, shown: Sequence[str], options: Mapping
 ) -> str:
     """Return the card, README.md.
 
@@ -54,7 +54,7 @@ def page(
         player: the name of the algorithm or policy, such as PPO.
         library: the library that trained the policy, as the Hub names it, or None.
         shown: a line for each episode of the replay.
-        made: the options that reproduce the episodes, or an empty mapping.
+        options: the options that reproduce the episodes, or an empty mapping.
     """
     env, count = results["env_id"], results["n_eval_episodes"]
     value = f"{results['mean_reward']:.2f} +/- {results['std_reward']:.2f}"
@@ -66,16 +66,16 @@ def page(
     metadata["tags"] = [*tags, library] if library else tags
     metadata["model-index"] = [{"name": player, "results": [entry]}]
     head = yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)
-    replay, options = "\n".join(f"- {line}" for line in shown), ""
-    if made:
-        plain = json.loads(json.dumps(made))  # YAML cannot dump a spec's own mapping type
+    replay, listing = "\n".join(f"- {line}" for line in shown), ""
+    if options:
+        plain = json.loads(json.dumps(options))  # YAML cannot dump a spec's own mapping type
         block = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, default_flow_style=None)
-        derived = " Each episode's seed is derived from the root seed." if "seed" in made else ""
-        options = f"\nThese options reproduce the episodes.{derived}\n\n```yaml\n{block}```\n"
+        derived = " Each episode's seed is derived from the root seed." if "seed" in options else ""
+        listing = f"\nThese options reproduce the episodes.{derived}\n\n```yaml\n{block}```\n"
     return (
         f"---\n{head}---\n\n# {player} plays {env}\n\n"
         f"Mean return over {pluralize(count, 'episode')}: {value.replace('+/-', '±')}.\n\n"
-        f"`replay.mp4` shows:\n\n{replay}\n{options}"
+        f"`replay.mp4` shows:\n\n{replay}\n{listing}"
     )
 
 

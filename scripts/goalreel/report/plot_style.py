@@ -19,11 +19,11 @@ def panels(count: int, columns: int, width: float, height: float):
     return figure, list(grid[:count])
 
 
-def whole() -> MaxNLocator:
+def integer_ticks() -> MaxNLocator:
     """Return a locator that puts ticks at whole numbers."""
     return MaxNLocator(nbins=7, steps=_TICKS, integer=True, min_n_ticks=1)
 
 
-def numbered(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a number with thousands separators and, if it is not whole, two or three decimals."""
     return f"{value:,.0f}" if value == round(value) else f"{value:,.{2 if abs(value) >= 1 else 3}f}"

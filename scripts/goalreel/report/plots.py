@@ -17,7 +17,7 @@ from goalreel.arrays import spread
 from goalreel.errors import pluralize
 from goalreel.files.svg_plot import FILL, GRID, INK, MARK, Caption, mark_x, plot_style, save
 from goalreel.report.page_rows import outcomes
-from goalreel.report.plot_style import numbered, panels, whole
+from goalreel.report.plot_style import format_number, integer_ticks, panels
 from goalreel.report.reach_rate import ReachRate, read_table
 from goalreel.report.trajectory_plots import Sample, plot_actions, plot_states
 
@@ -74,9 +74,9 @@ def plot_returns(run: PlottedRun) -> Plot | None:
     """Draw a histogram of the returns with their mean."""
     returns = run.episodes["return"]
     # With a constant reward per step, the histogram of steps shows the same.
-    if _constant(returns) or (run.reward is not None and not _constant(run.counted["steps"])):
+    if _is_constant(returns) or (run.reward is not None and not _is_constant(run.counted["steps"])):
         return None
-    low, high, mean = map(numbered, (returns.min(), returns.max(), returns.mean()))
+    low, high, mean = map(format_number, (returns.min(), returns.max(), returns.mean()))
     figure = _histogram(returns, returns.mean(), f"mean {mean}", "return", run.unit)
     shown = pluralize(len(returns), run.unit)
     text = f"The returns of {shown} range from {low} to {high}. The mean is {mean}."
@@ -86,7 +86,7 @@ def plot_returns(run: PlottedRun) -> Plot | None:
 def plot_steps(run: PlottedRun) -> Plot | None:
     """Draw a histogram of the steps with their median."""
     steps, returns, reaches = run.counted["steps"], run.episodes["return"], run.unit == "reach"
-    if _constant(steps):
+    if _is_constant(steps):
         return None
     low, high, median = steps.min(), steps.max(), f"{steps.median():g}"
     goal = "goal" if reaches else "end"
@@ -94,15 +94,15 @@ def plot_steps(run: PlottedRun) -> Plot | None:
     figure = _histogram(steps, steps.median(), *labels)
     text = f"{pluralize(len(steps), run.unit)} took {low:,} to {high:,} steps. The median is "
     text += f"{median}."
-    if _constant(returns):
-        text += f" Every return is {numbered(returns.min())}."
+    if _is_constant(returns):
+        text += f" Every return is {format_number(returns.min())}."
     elif run.reward is not None:
-        text += f" Every step's reward is {numbered(run.reward)}, which determines the return."
+        text += f" Every step's reward is {format_number(run.reward)}, which determines the return."
     return figure, "Steps to the goal" if reaches else "Steps", text
 
 
 def _histogram(values: pd.Series, mark: float, label: str, xlabel: str, unit: str) -> Figure:
-    """Return a histogram with one value marked. Whole numbers get bars of equal whole widths."""
+    """Return a histogram with one value marked. Whole numbers get bars of equal width."""
     figure, (axes,) = panels(1, 1, 5.5, 3.8)
     low, high = values.min(), values.max()
     bars = min(_MAX_BARS, max(int(2 * len(values) ** 0.5), 12))
@@ -110,9 +110,9 @@ def _histogram(values: pd.Series, mark: float, label: str, xlabel: str, unit: st
     if (values == values.round()).all():
         width = -(-(high - low + 1) // bars)
         edges = np.arange(low, high + width + 1, width) - 0.5
-        axes.xaxis.set_major_locator(whole())
+        axes.xaxis.set_major_locator(integer_ticks())
     axes.hist(values, edges, color=FILL, edgecolor="white", lw=0.5)
-    axes.yaxis.set_major_locator(whole())
+    axes.yaxis.set_major_locator(integer_ticks())
     mark_x(axes, mark, label)
     axes.set(xlabel=xlabel, ylabel=pluralize(2, unit).split()[1])
     return figure
@@ -120,7 +120,7 @@ def _histogram(values: pd.Series, mark: float, label: str, xlabel: str, unit: st
 
 def plot_return_by_episode(run: PlottedRun) -> Plot | None:
     """Draw the returns in film order and, for many episodes, their running mean."""
-    if _constant(run.episodes["return"]):
+    if _is_constant(run.episodes["return"]):
         return None
     figure, (axes,) = panels(1, 1, 5.5, 3.8)
     rows = run.episodes.iloc[spread(range(len(run.episodes)), _MAX_RETURNS)]
@@ -131,7 +131,7 @@ def plot_return_by_episode(run: PlottedRun) -> Plot | None:
             of_kind = values[ended == number]
             label = kind if len(of_kind) < count else f"one {run.unit}"
             axes.plot(of_kind.index, of_kind, marker, markersize=size, label=label, **_HOLLOW)
-    shown = _chosen(count, len(run.episodes), run.unit).removesuffix(",")
+    shown = _count_text(count, len(run.episodes), run.unit).removesuffix(",")
     text = f"The return of {shown}, in film order"
     if count >= _MIN_SMOOTHED:
         window = max(min(count // 10, 100), 5)
@@ -141,7 +141,7 @@ def plot_return_by_episode(run: PlottedRun) -> Plot | None:
         text += " shown" if count < len(run.episodes) else ""
     if len(axes.lines) > 1:
         figure.legend(loc="outside lower center", ncols=3, frameon=False)
-    axes.xaxis.set_major_locator(whole())
+    axes.xaxis.set_major_locator(integer_ticks())
     axes.set(xlabel=run.unit, ylabel="return")
     return figure, f"Return by {run.unit}", f"{text}."
 
@@ -157,8 +157,8 @@ def plot_initial_position(run: PlottedRun) -> Plot | None:
     figure, (axes,) = panels(1, 1, 5.5, 3.8)
     # Hollow circles show how many overlap.
     axes.plot(rows["initial_position"], rows["steps"], "o", markersize=4, **_HOLLOW)
-    axes.yaxis.set_major_locator(whole())
-    shown = _chosen(len(rows), len(run.counted), run.unit)
+    axes.yaxis.set_major_locator(integer_ticks())
+    shown = _count_text(len(rows), len(run.counted), run.unit)
     axes.set(xlabel="initial position", ylabel="steps from reset to goal")
     text = f"Steps to the goal of {shown} by initial position."
     return figure, "Steps by initial position", text
@@ -196,11 +196,11 @@ PLOTS = {
 }
 
 
-def _constant(values: pd.Series) -> bool:
+def _is_constant(values: pd.Series) -> bool:
     return values.nunique() < 2
 
 
-def _chosen(shown: int, total: int, unit: str) -> str:
+def _count_text(shown: int, total: int, unit: str) -> str:
     """Return the number of episodes shown, in words."""
     words = pluralize(total, unit)
     return words if shown == total else f"{shown:,} of {words}, evenly sampled,"

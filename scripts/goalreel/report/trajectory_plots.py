@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from goalreel.arrays import spread
 from goalreel.errors import pluralize
 from goalreel.files.svg_plot import FILL
-from goalreel.report.plot_style import panels, whole
+from goalreel.report.plot_style import integer_ticks, panels
 from goalreel.simulation.trajectories import read_trajectories
 
 _MAX_SHARDS, _MAX_EPISODES, _MAX_ACTIONS = 24, 120, 100_000  # the limits of a sample
@@ -124,7 +124,7 @@ def _draw_actions(axes, values: np.ndarray, is_whole: bool) -> None:
     style = {"edgecolor": "white", "lw": 0.3}
     if is_whole and int(high) - int(low) < _MAX_BARS:
         edges, style = np.arange(min(int(low), 0), int(high) + 2) - 0.5, {"rwidth": 0.8}
-        axes.xaxis.set_major_locator(whole())
+        axes.xaxis.set_major_locator(integer_ticks())
     axes.hist(values, edges, weights=np.full(len(values), 1 / len(values)), color=FILL, **style)
 
 

@@ -75,9 +75,9 @@ def _to_stored(episode: RecordedEpisode, environment: Environment) -> np.ndarray
             f"{episode.label}: Its actions have {rows.shape[1]} numbers, but {environment.id} "
             f"takes {space}. Set env to the recorded environment."
         )
-    if space.whole and rows.dtype.kind == "f" and (rows == np.floor(rows)).all():
+    if space.is_integer and rows.dtype.kind == "f" and (rows == np.floor(rows)).all():
         rows = rows.astype(np.int64)
-    return space.checked(rows.reshape(len(rows), *space.shape), len(rows), f"{episode.label}:")
+    return space.validate(rows.reshape(len(rows), *space.shape), len(rows), f"{episode.label}:")
 
 
 class _Script(NamedTuple):

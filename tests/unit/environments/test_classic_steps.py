@@ -49,7 +49,7 @@ def test_steps_equal_gymnasium(case):
         actions = chosen(name, obs, rng)
         rewards, terminated, truncated = sub_envs.step(actions)
         steps = [
-            env.step(environment.actions.taken(action))
+            env.step(environment.actions.to_gymnasium(action))
             for env, action in zip(envs, actions, strict=True)
         ]
         played = [step[0] for step in steps]

@@ -61,7 +61,7 @@ def test_cached_frames_equal_those_of_a_new_instance(env, tmp_path):
         peer.reset(seed=int(made.episodes.seed[e]))
         assert np.array_equal(peer.render(), next(frames))
         for t, action in enumerate(made.episode(e)[1]):
-            peer.step(environment.actions.taken(action))
+            peer.step(environment.actions.to_gymnasium(action))
             assert np.array_equal(peer.render(), next(frames)), (e, t)
         peer.close()
     assert next(frames, None) is None

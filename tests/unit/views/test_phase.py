@@ -126,7 +126,7 @@ def test_phase_inks_angles_of_gymnasium_states(env, columns, reach, tmp_path):
         peer.reset(seed=int(made.episodes.seed[episode]))
         states = [peer.unwrapped.state[columns]]
         for action in actions:
-            peer.step(environment.actions.taken(action))
+            peer.step(environment.actions.to_gymnasium(action))
             states.append(peer.unwrapped.state[columns])
         angles, speeds = np.array(states).T
         inside = np.arctan2(np.sin(angles), np.cos(angles))  # from -pi to pi

@@ -146,7 +146,7 @@ def test_verify_keeps_unreadable_files(done, monkeypatch):
     def failing(stream, length):
         raise OSError(5, "Input/output error", stream.name)
 
-    monkeypatch.setattr(ffmpeg, "decoded", killed)
+    monkeypatch.setattr(ffmpeg, "count_frames", killed)
     monkeypatch.setattr("goalreel.files.checksum_trailer._sha256", failing)
     verdicts = verified(done, SMALL)
     told = {v.stage: (v.status, set(v.having("damaged"))) for v in verdicts}

@@ -17,7 +17,7 @@ if not os.path.isdir(os.path.join(base, "scripts")):
 sys.path.insert(0, os.path.join(base, "scripts"))
 
 from goalreel.workflow import hooks
-from goalreel.workflow.stages import STAGES, WILDCARDS
+from goalreel.workflow.stages import STAGES
 
 del sys.path[0]  # the programs' names must not hide modules of Snakemake's plugins
 
@@ -28,7 +28,7 @@ configfile: os.path.join(base, "config.yaml")
 report: os.path.join(base, "docs/report/workflow.rst")
 
 
-plan = hooks.plan_run(workflow, base, config)
+plans = hooks.plan_runs(workflow, base, config)
 
 
 # The planned specs. A job, also on a cluster, rejects code or options that differ from its spec.
@@ -39,40 +39,50 @@ envvars:
 rule all:
     """Make the film and its tables."""
     input:
-        plan.film,
+        plans.film,
 
 
 rule compare_training:
     """Compare the variants of deep Q-learning: train each from several seeds."""
     input:
-        plan.comparison,
+        plans.comparison,
 
 
-for stage in plan.stages:
+for planned in plans.rules:
 
     rule:
         name:
-            stage
+            planned.name
         input:
-            **plan.inputs(stage),
+            **planned.inputs(),
         output:
-            **plan.outputs(stage),
+            **planned.outputs(),
         log:
-            plan.log(stage),
+            planned.log(),
         benchmark:
-            plan.log(stage, "benchmarks", "tsv")
+            planned.log("benchmarks", "tsv")
         wildcard_constraints:
-            **WILDCARDS,
+            **planned.constraints,
         conda:
-            os.path.join(base, "envs", f"{STAGES[stage].conda}.yaml")
-        threads: plan.threads(stage, workflow.resource_settings.cores)
+            os.path.join(base, "envs", f"{STAGES[planned.stage].conda}.yaml")
+        threads: planned.threads(workflow.resource_settings.cores)
         resources:
-            **plan.resources(stage),
+            **planned.resources(),
         params:
-            **plan.params(stage),
+            **planned.params(),
         shell:
             "{params.command} 2> {log:q}"
 
 
+# In a suite, the name of a view stands for that view of each run.
+for target, files in plans.targets.items():
+
+    rule:
+        name:
+            target
+        input:
+            files,
+
+
 # Docstrings of the rules, and hooks at the start and end of a run.
-hooks.register(plan, workflow)
+hooks.register(plans, workflow)

@@ -364,6 +364,11 @@ class Options(Section):
     `null` is 250 for the Mountain Cars, 100 for MiniGrid and toy texts, 50 for CartPole, 25 for
     Pendulum and `ALE/` games, 20 for Acrobot, 15 for LunarLander and 7 for other environments. It
     is smaller if the first steps show that a shard would take more than a minute."""
+    suite: arguments("a mapping of options to lists of values") | None = None
+    """Many runs at once: each combination of the listed values is a run in `results/NAME`. A key
+    is an option, such as `env` or `policy.checkpoint`; its values are a list, or a mapping of names
+    to values, whose `{env}` stands for the value of the axis `env`. `checkpoint` takes a pattern of
+    files, `runs` a mapping of names to options, and `rl_zoo` a folder of RL Zoo."""
     policy: PolicyOptions = {}
     film: Film = {}
     render: Render = {}

@@ -11,13 +11,15 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from goalreel.cli import PLANS, plans
-from goalreel.errors import FORMER_NAMES, GoalreelError, suggest
+from goalreel.cli import PLANS
+from goalreel.cli import plans as noted_plans
+from goalreel.errors import FORMER_NAMES, GoalreelError, pluralize, suggest
 from goalreel.policies.policy_dependencies import policy_files
 from goalreel.provenance.fingerprint import remember_trees, sources_as_noted, sources_hash
 from goalreel.provenance.spec import canonical
@@ -35,6 +37,7 @@ from goalreel.workflow.job_events import (
     with_addresses,
 )
 from goalreel.workflow.plan import Plan
+from goalreel.workflow.rules import Plans
 from goalreel.workflow.run_checks import (
     check_folders,
     check_results,
@@ -46,7 +49,9 @@ from goalreel.workflow.run_checks import (
     write_run_file,
 )
 from goalreel.workflow.stages import APART, STAGES, VIEWS
+from goalreel.workflow.suite import expand
 
+_MOST_ERRORS = 10  # runs of a suite whose errors are printed
 _NO_LIMIT = 1_000_000  # jobs per timespan, as in the profiles
 _EVENTS: list[JobEvents] = []  # of this run; empty if hooks are off
 _SHARD_SECONDS = 60  # the time that an interrupted job may lose
@@ -54,8 +59,8 @@ _HIDDEN = ("job_info", "workflow_started")  # Snakemake's records about the plan
 _CHANGED = "changed after the run started."
 
 
-def plan_run(workflow, base: str, config: Mapping) -> Plan:
-    """Return the plan of a run, or exit with a message if its configuration is wrong.
+def plan_runs(workflow, base: str, config: Mapping) -> Plans:
+    """Return the plans of all runs, or exit with a message if a configuration is wrong.
 
     Args:
         workflow: Snakemake's object.
@@ -66,13 +71,15 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
     _print_only(workflow, lambda record: getattr(record, "event", None) not in _HIDDEN)
     remember_trees(user_cache_path("goalreel"))
     try:
-        complete = read_config(config)
-        check_results(complete["results"], Path(base))
-        if not (workflow.remote_exec or workflow.subprocess_exec):
-            check_same_run(complete, sys.argv[1:])
-            if any(word.startswith("--delete-") for word in sys.argv):
-                lock_results(Path(complete["results"]))
-        plan = _plan(complete, config, scripts, workflow)
+        given = expand(config)
+        runs = _read_runs(given)
+        for options in runs.values():
+            check_results(options["results"], Path(base))
+            if not (workflow.remote_exec or workflow.subprocess_exec):
+                check_same_run(options, sys.argv[1:])
+                if any(word.startswith("--delete-") for word in sys.argv):
+                    lock_results(Path(options["results"]))
+        plans = _plan(runs, given, scripts, workflow)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     # Snakemake (9.27) would import pandas to look for data frames among the jobs' parameters. All
@@ -86,36 +93,57 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
     folder = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
     named = workflow.modifier.modify_rulename  # another workflow's module may add a prefix
-    small = (stage for stage in plan.stages if STAGES[stage].local)
-    workflow.localrules(*map(named, ("all", "compare_training", *small)))
+    small = (rule.name for rule in plans.rules if STAGES[rule.stage].local)
+    workflow.localrules(*map(named, ("all", "compare_training", *plans.targets, *small)))
     # A cluster job already has its cores, so its process runs the commands itself. The SLURM plugin
     # (2.8) would start srun and another Snakemake for each, 12 for a group of four shards. In an
     # array job the plugin must choose the command.
     if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
-        workflow.localrules(*map(named, plan.stages))
-    return plan
+        workflow.localrules(*map(named, (rule.name for rule in plans.rules)))
+    return plans
 
 
-def register(plan: Plan, workflow) -> None:
+def register(plans: Plans, workflow) -> None:
     """Set the docstring of each rule, and the functions at a run's start and end."""
-    purposes = {workflow.modifier.modify_rulename(n): s.purpose for n, s in STAGES.items()}
+    stages = {rule.name: rule.stage for rule in plans.rules} | {name: name for name in STAGES}
+    named = workflow.modifier.modify_rulename
+    purposes = {named(rule): STAGES[stage].purpose for rule, stage in stages.items()}
     for rule in workflow.rules:
         rule.docstring = rule.docstring or purposes.get(rule.name)
-    workflow.onstart(lambda log: _start_run(plan, workflow))
-    workflow.onsuccess(lambda log: _print_summary(plan, workflow))
+    shown = {named(rule): named(stage) for rule, stage in stages.items()}
+    workflow.onstart(lambda log: _start_run(plans, workflow, shown))
+    workflow.onsuccess(lambda log: _print_summary(plans, workflow))
     workflow.onerror(lambda log: _print_causes(workflow))
 
 
-def _plan(config: Mapping, given: Mapping, scripts: Path, workflow) -> Plan:
-    """Return the plan of a checked configuration, with the options that the first steps set.
+def _read_runs(given: Mapping[str, Mapping]) -> dict[str, dict]:
+    """Return the complete configuration of each run. Raises GoalreelError with all errors."""
+    runs, errors = {}, []
+    for name, options in given.items():
+        try:
+            runs[name] = read_config(options)
+        except GoalreelError as error:
+            if not name:
+                raise
+            errors.append(f"{name}: {error}".replace("\n", "\n  "))
+    if errors:
+        summary = f"suite: {len(errors)} of {pluralize(len(given), 'run')} cannot start:"
+        raise GoalreelError("\n  ".join([summary, *errors[:_MOST_ERRORS]]))
+    return runs
+
+
+def _plan(runs: Mapping[str, dict], given: Mapping, scripts: Path, workflow) -> Plans:
+    """Return the plans of checked configurations, with the options that the first steps set.
 
     A job parses the workflow again. It takes these options from the process that submitted it, and
     exits if the code or the configuration changed meanwhile, because its file would carry the wrong
     spec. Several modules of one workflow may each plan a results folder.
     """
-    folder = str(Path(config["results"]).resolve())
-    noted, is_job = plans(), workflow.remote_exec
-    planned = hashlib.sha256(canonical(config).encode()).hexdigest()
+    results = next(iter(runs.values()))["results"]
+    results = results if "" in runs else str(Path(results).parent)
+    folder = str(Path(results).resolve())
+    noted, is_job = noted_plans(), workflow.remote_exec
+    planned = hashlib.sha256(canonical(runs).encode()).hexdigest()
     before = noted.get(folder)
     if is_job and sources_as_noted(scripts) is False:
         sys.exit(f"goalreel: {scripts}: The code {_CHANGED}")
@@ -124,16 +152,19 @@ def _plan(config: Mapping, given: Mapping, scripts: Path, workflow) -> Plan:
     if before and (is_job or workflow.subprocess_exec):
         found = before["found"]
     else:
-        plan = Plan(config, scripts)
-        _check_targets(plan, sys.argv[1:])
-        found = {} if is_job or workflow.subprocess_exec else _findings(plan, given, scripts)
+        plans = Plans({name: Plan(config, scripts) for name, config in runs.items()}, results)
+        _check_targets(plans, sys.argv[1:])
+        is_here = not (is_job or workflow.subprocess_exec)
+        found = _findings(plans, given, scripts) if is_here else {}
     noted[folder] = {"config": planned, "found": found, "sources": sources_hash(scripts)}
     os.environ[PLANS] = json.dumps(noted)
-    return Plan(config | found, scripts) if found or before else plan
+    complete = {name: config | found.get(name, {}) for name, config in runs.items()}
+    return Plans({name: Plan(config, scripts) for name, config in complete.items()}, results)
 
 
-def _check_targets(plan: Plan, words: Sequence[str]) -> None:
-    """Raise GoalreelError if the command line names a target that the run does not have."""
+def _check_targets(plans: Plans, words: Sequence[str]) -> None:
+    """Raise GoalreelError if the command line names a target that no run has."""
+    plan, stages = next(iter(plans.runs.values())), plans.stages
     config, policy = plan.config, plan.run.policy
     targets = {"all", *APART, *STAGES}
     for before, word in itertools.pairwise(("", *words)):
@@ -141,49 +172,70 @@ def _check_targets(plan: Plan, words: Sequence[str]) -> None:
         is_unknown = word not in targets and not before.startswith("-")
         if is_unknown and FORMER_NAMES.get(word) in targets:
             raise GoalreelError(f"{word}: Unknown target. {suggest(word, targets)}")
-        if word in STAGES and word not in plan.stages:
+        if word in STAGES and word not in stages:
             raise GoalreelError(
                 f"{word}: Cannot be made of {config['env']} with the policy {policy}. It needs "
                 f"{STAGES[word].needs}."
             )
 
 
-def _findings(plan: Plan, given: Mapping, scripts: Path) -> dict:
-    """Return the options that a run's first steps set.
+def _findings(plans: Plans, given: Mapping[str, Mapping], scripts: Path) -> dict[str, dict]:
+    """Return the options that the first steps of each run set, by its name.
 
     `policy.extra_files` gets the files that the policy opens. Unless the user sets them,
     `shard_size` keeps a job below a minute, and `film.fps` is the environment's own. If the first
     steps of such a run are known, the environment is not imported.
     """
-    config, policy = plan.config, plan.config["policy"]
-    if is_apart(sys.argv[1:]) or is_known_to_play(config):
-        check_environment(config)
-        return {"film": with_own_fps(given, config)}
-    record = user_cache_path("goalreel") / "preflight" / f"{plan.digest('simulate')}.json"
-    shown = read_first_steps(record)
-    if shown is None:
-        check_environment(config)
-        shown = play_first_steps(config, scripts, record)
-    found = {"film": with_own_fps(given, config, shown.get("render_fps"))}
-    if opened := shown.get("files"):
+    kept, first_steps = user_cache_path("goalreel") / "preflight", {}
+    with ThreadPoolExecutor() as pool:
+        for name, plan in plans.runs.items():
+            config, steps = plan.config, {}
+            if is_apart(sys.argv[1:]) or is_known_to_play(config):
+                check_environment(config)
+            else:
+                record = kept / f"{plan.digest('simulate')}.json"
+                steps = read_first_steps(record)
+                if steps is None:
+                    check_environment(config)
+                    steps = pool.submit(play_first_steps, config, scripts, record)
+            first_steps[name] = steps
+    return {
+        name: _options_by(
+            steps.result() if isinstance(steps, Future) else steps,
+            plans.runs[name].config,
+            given[name],
+        )
+        for name, steps in first_steps.items()
+    }
+
+
+def _options_by(steps: Mapping, config: Mapping, given: Mapping) -> dict:
+    """Return the options that the first steps of a run set; steps: {} if none were played."""
+    found, policy = {"film": with_own_fps(given, config, steps.get("render_fps"))}, config["policy"]
+    if opened := steps.get("files"):
         files = list(dict.fromkeys([*policy["extra_files"], *opened]))
         found["policy"] = dict(policy) | {"extra_files": files}
-    if given.get("shard_size") is None:
-        most = int(_SHARD_SECONDS / max(shown.get("episode_s", 0), 1e-9))
+    if steps and given.get("shard_size") is None:
+        most = int(_SHARD_SECONDS / max(steps.get("episode_s", 0), 1e-9))
         size = max(min(config["shard_size"], most), 1)
         found["shard_size"] = size_before(config) or size
     return found
 
 
-def _start_run(plan: Plan, workflow) -> None:
-    """Check that the jobs will find their files, and start to record their events."""
-    scripts, policy = plan.scripts, policy_files(plan.config["policy"])
+def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
+    """Check that the jobs will find their files, and start to record their events.
+
+    stages: the stage of each rule.
+    """
+    scripts = next(iter(plans.runs.values())).scripts
+    policy = [file for plan in plans.runs.values() for file in policy_files(plan.config["policy"])]
     programs = [*scripts.rglob("*.py"), *scripts.glob("goalreel/report/templates/*")]
     jobs = list(workflow.dag.needrun_jobs())
-    rules = Counter(job.rule.name for job in jobs)
+    rules = Counter(stages.get(job.rule.name, job.rule.name) for job in jobs)
     try:
         check_sources(workflow, [*sorted(programs), *map(Path, policy)])
-        lock_results(Path(plan.results))
+        for plan in plans.runs.values():
+            lock_results(Path(plan.results))
         check_folders(jobs)
         if "verify" in rules and (views := sorted(rules.keys() & VIEWS)):
             made = ", ".join(views)
@@ -191,7 +243,8 @@ def _start_run(plan: Plan, workflow) -> None:
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     if not rules.keys() <= APART:
-        write_run_file(plan.config)
+        for plan in plans.runs.values():
+            write_run_file(plan.config)
     limit = workflow.scheduling_settings.max_jobs_per_timespan
     if limit is not None and limit.max_jobs >= _NO_LIMIT:
         # The limiter would start a thread whenever the scheduler looks for jobs.
@@ -203,7 +256,8 @@ def _start_run(plan: Plan, workflow) -> None:
         return
     # In the order of the stages. Another workflow's module may add a prefix to rule names.
     planned = {rule: rules[rule] for stage in STAGES for rule in rules if rule.endswith(stage)}
-    events, logs = JobEvents(planned, partial(_print_causes, workflow)), workflow.logger_manager
+    events = JobEvents(planned, stages, partial(_print_causes, workflow))
+    logs = workflow.logger_manager
     _EVENTS.append(events)
     logs.logger.addHandler(events)
     # From here on `_print_causes` prints the errors.
@@ -212,12 +266,15 @@ def _start_run(plan: Plan, workflow) -> None:
         events.start_line()
 
 
-def _print_summary(plan: Plan, workflow) -> None:
+def _print_summary(plans: Plans, workflow) -> None:
     """Print the files that this run made."""
     for events in _end_waits():
         text = run_summary(events.finished)
-        if any(job.rule.endswith("concat") for job in events.finished):
-            text += f"\n    encoder  {plan.run.encoder.label}"
+        films = sum(job.rule.endswith("concat") for job in events.finished)
+        if films and plans.is_suite:
+            text += f"{pluralize(films, 'film')} in {plans.results}/"
+        elif films:
+            text += f"\n    encoder  {plans.runs[''].run.encoder.label}"
         _print_last(with_addresses(workflow, text, set()))
 
 

@@ -37,13 +37,19 @@ class Job:
 
     rule: str
     number: int = 0  # Snakemake's
-    shard: str = ""  # the value of its last wildcard, "" without any
+    shard: str = ""  # the value of its last wildcard other than run, "" without any
     output: str = ""  # its first file
     logs: list[str] = field(default_factory=list)
     system_logs: list[str] = field(default_factory=list)  # the cluster's, of the job or its group
     message: str = ""  # the executor's, if the job failed
     is_grouped: bool = False  # whether it failed in a group
     start: float = 0.0
+    run: str = ""  # of a suite
+
+    @property
+    def place(self) -> str:
+        """Its run and its shard, "" for the job of a single run."""
+        return "/".join(filter(None, (self.run, self.shard)))
 
     @cached_property
     def failures(self) -> list[dict]:
@@ -58,15 +64,21 @@ class JobEvents(logging.Handler):
     jobs.
     """
 
-    def __init__(self, planned: Mapping[str, int], at_close: Callable[[], object]):
+    def __init__(
+        self,
+        planned: Mapping[str, int],
+        stages: Mapping[str, str],
+        at_close: Callable[[], object],
+    ):
         """Start without any job.
 
         Args:
-            planned: the number of jobs by rule.
+            planned: the number of jobs by stage.
+            stages: the stage of each rule.
             at_close: a function to call when Snakemake ends.
         """
         super().__init__()
-        self._planned, self._at_close = planned, at_close
+        self._planned, self._stages, self._at_close = planned, stages, at_close
         self._end = threading.Event()
         self._line = threading.Thread(target=self._print_line, daemon=True)
         self.running: dict[int, Job] = {}
@@ -100,10 +112,13 @@ class JobEvents(logging.Handler):
             self.handleError(record)
 
     def _on_job_info(self, record) -> None:
-        *_, shard = "", *dict(record.wildcards or {}).values()
+        wildcards = dict(record.wildcards or {})
+        run = wildcards.pop("run", "")
+        *_, shard = "", *wildcards.values()
         output, *_ = *(record.output or []), ""
         logs, now = list(record.log or []), time.monotonic()
-        job = Job(record.rule_name, record.jobid, shard, output, logs, start=now)
+        rule = self._stages.get(record.rule_name, record.rule_name)
+        job = Job(rule, record.jobid, shard, output, logs, start=now, run=run)
         self.running[record.jobid] = job
         for log in logs:  # an earlier attempt's
             with contextlib.suppress(OSError):
@@ -149,7 +164,7 @@ class JobEvents(logging.Handler):
             if (seconds := time.monotonic() - oldest.start) > _LONG_SECONDS:
                 words = [line for log in oldest.logs for line in read_log(log)][-1:]
                 parts.append(
-                    " ".join([oldest.rule, *oldest.shard.split(), format_duration(seconds), *words])
+                    " ".join([oldest.rule, *oldest.place.split(), format_duration(seconds), *words])
                 )
         return " · ".join(filter(None, parts))
 
@@ -160,8 +175,8 @@ def run_summary(finished: Iterable[Job]) -> str:
     for job in (job for job in finished if not (job.shard or job.rule.endswith(_INNER))):
         words = [line for log in job.logs for line in read_log(log)]
         if job.rule.endswith(_TABLES):
-            lines += words
-        else:
+            lines += [f"{job.run}: {word}" if job.run else word for word in words]
+        elif job.output and not job.run:
             lines.append(f"{job.rule:>11}  {', '.join([job.output, *words[-1:]])}")
     return "\n".join(lines)
 
@@ -181,7 +196,7 @@ def failure_summary(failed: Sequence[Job], messages: Sequence[str], done: int, j
     # A job without a cause failed because another job of its group did.
     culprits = [job for job in failed if job.failures or not job.is_grouped] or failed[:1]
     causes: dict[tuple, list[Job]] = {}  # equal but for numbers and temporary names
-    for job in sorted(culprits, key=lambda job: job.shard):
+    for job in sorted(culprits, key=lambda job: job.place):
         cause = re.sub(r"\.goalreel-\S+-\w+|\d+", "", cause_of(job))
         causes.setdefault((job.rule, cause), []).append(job)
     shown = sorted(causes.values(), key=len, reverse=True)[:_CAUSES]
@@ -190,7 +205,7 @@ def failure_summary(failed: Sequence[Job], messages: Sequence[str], done: int, j
     if more := len(causes) - len(shown):
         lines[0] += f" ({pluralize(more, 'more cause')} in their logs)"
     for members in shown:
-        job, shards = members[0], {job.shard for job in members} - {""}
+        job, shards = members[0], {job.place for job in members} - {""}
         head, *rest = shortened(cause_of(job), _LINES // len(shown))
         lines += [f"{job.rule}{_listed(shards)}: {head}", *(f"  {line}" for line in rest)]
         if logs := [*job.logs, *job.system_logs]:

@@ -32,7 +32,6 @@ from goalreel.provenance.spec import (
     package_version,
     parse_spec,
 )
-from goalreel.workflow.resources import asked, memory_mb, run_minutes
 from goalreel.workflow.run import Run
 from goalreel.workflow.stages import ARTISTS, STAGES, Source, sources
 from goalreel.workflow.used_when import excluded_modules
@@ -189,22 +188,25 @@ class Plan:
             return [path.format(shard=name) for name in names]
         return path.format(**dict(wildcards)).rstrip("/")
 
-    def outputs(self, stage: str) -> dict[str, object]:
-        """Return the outputs as Snakemake's rule takes them, by option of the program."""
+    def outputs(self, stage: str, folder: str) -> dict[str, object]:
+        """Return the outputs as Snakemake's rule takes them, by option of the program.
+
+        folder: the results folder, in a suite with the wildcard `run`.
+        """
         from snakemake.io import directory, report
 
         made = {}
         for option, output in STAGES[stage].present(self.run).items():
-            path = f"{self.results}/{output.path.rstrip('/')}"
+            path = f"{folder}/{output.path.rstrip('/')}"
             made[option] = directory(path) if output.path.endswith("/") else path
             if output.report is not None:
                 made[option] = report(made[option], **output.report)
         return made
 
-    def log(self, stage: str, folder: str = "logs", ending: str = "log") -> str:
-        """Return the path of a stage's logs, with wildcards."""
-        wildcards = {"shard": "/{shard}", "training": "/{variant}.{seed}"}
-        return f"{self.results}/{folder}/{stage}{wildcards.get(STAGES[stage].scope, '')}.{ending}"
+    def files(self, stage: str) -> list[str]:
+        """Return the files that a stage of the whole run leaves."""
+        outputs = STAGES[stage].present(self.run).values()
+        return [f"{self.results}/{output.path.rstrip('/')}" for output in outputs]
 
     def threads(self, stage: str, cores: int | None) -> int:
         """Return the number of threads of a job.
@@ -215,21 +217,17 @@ class Plan:
         least = self.config["pixels"]["collectors"] + 1 if stage == "pixels" else 1
         return STAGES[stage].threads or max(least, cores or _TRAINING_CORES)
 
-    def params(self, stage: str) -> dict[str, Callable[..., str]]:
-        """Return the functions of a job that return its spec and its command."""
+    def job_spec(self, stage: str, wildcards: Mapping[str, str]) -> str:
+        """Return the spec of a job; end Snakemake with one message if there is none."""
+        try:
+            return self.spec(stage, wildcards)
+        except GoalreelError as error:  # an exception would come with Snakemake's traceback
+            sys.exit(f"goalreel: {error}")
 
-        def spec(wildcards) -> str:
-            try:
-                return self.spec(stage, dict(wildcards))
-            except GoalreelError as error:  # an exception would come with Snakemake's traceback
-                sys.exit(f"goalreel: {error}")
-
-        def command(wildcards, input, output, threads) -> str:  # noqa: A002 - Snakemake's names
-            files = {**dict(input.items()), **dict(output.items())}
-            arguments = self._arguments(stage, dict(wildcards), files, threads)
-            return shlex.join(["python", str(self.scripts / f"{stage}.py"), *arguments])
-
-        return {"spec": spec, "command": command}
+    def command(self, stage: str, wildcards: Mapping, files: Mapping, threads: int) -> str:
+        """Return the command of a job, for its inputs and outputs by option."""
+        given = self._arguments(stage, wildcards, files, threads)
+        return shlex.join(["python", str(self.scripts / f"{stage}.py"), *given])
 
     def jobs(self, stage: str) -> Iterator[tuple[Spec, dict[str, object]]]:
         """Yield the spec and the options of each job of a stage, for a run without Snakemake."""
@@ -253,17 +251,13 @@ class Plan:
         counts = {"threads": threads} if planned.threads > 1 else {}
         for name, value in {**files, **saved, **self._limits(stage), **counts}.items():
             # A program finds the files of other shards next to that of the first.
-            first = value if isinstance(value, str | int) else value[0]
-            words += [f"--{name.replace('_', '-')}", str(first)]
+            first = value if isinstance(value, str | int) else next(iter(value), None)
+            if first is not None:  # another run of a suite has this input
+                words += [f"--{name.replace('_', '-')}", str(first)]
         return words
 
     def _limits(self, stage: str) -> dict[str, object]:
         return {name: self.run.value(name) for name in STAGES[stage].limits}
-
-    def resources(self, stage: str) -> dict[str, Callable[..., int]]:
-        """Return the functions of a job that return its memory in MB and run time in minutes."""
-        needs = {"mem_mb": memory_mb, "runtime": run_minutes}
-        return {name: partial(asked, need, stage, self.run) for name, need in needs.items()}
 
     @property
     def shards(self) -> Sequence[str]:

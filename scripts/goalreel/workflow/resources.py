@@ -5,7 +5,6 @@ shards and trainings come from benchmarks/film/scale.py, with a margin. Other jo
 estimate that grows with the film.
 """
 
-from collections.abc import Callable
 from functools import cache
 
 from goalreel.environments.gymnasium_ids import find_spec
@@ -76,11 +75,6 @@ def run_minutes(stage: str, run: Run, threads: int = 1) -> int:
         ms = (1000 + reach_ms * covered) * _pictures(run)
         ms += _NETWORK_MS * covered if stage == "simulate" and run.policy == "pixels" else 0
     return _OWN_MINUTES + int(_SLOWER * ms / 60_000)
-
-
-def asked(need: Callable[..., int], stage: str, run: Run, wildcards, attempt, threads=1) -> int:
-    """Return the request of an attempt at a job: its need, then twice and four times as much."""
-    return need(stage, run, threads) * 2 ** (attempt - 1)
 
 
 def _steps(run: Run) -> int:

@@ -19,7 +19,7 @@ from goalreel.workflow.job_events import Job, JobEvents, cause_of, failure_summa
 def events(monkeypatch) -> JobEvents:
     """Return events of a run of two rules with many jobs, at a fixed time."""
     monkeypatch.setattr(time, "monotonic", lambda: 100.0)
-    return JobEvents({"simulate": 20, "encode": 20, "concat": 1}, lambda: None)
+    return JobEvents({"simulate": 20, "encode": 20, "concat": 1}, {}, lambda: None)
 
 
 def tell(events: JobEvents, event: str, **values) -> None:

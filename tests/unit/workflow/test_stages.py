@@ -10,6 +10,7 @@ from project import REPOSITORY
 from goalreel import cli
 from goalreel.workflow.config import load_config
 from goalreel.workflow.plan import Plan
+from goalreel.workflow.rules import Rule
 from goalreel.workflow.stages import STAGES, sources
 
 RUNS = [
@@ -24,6 +25,11 @@ RUNS = [
 
 def plan_of(**options) -> Plan:
     return Plan(load_config(options), REPOSITORY / "scripts")
+
+
+def resources(plan: Plan, stage: str) -> dict:
+    """Return the functions of a single run's job that give its memory and its run time."""
+    return Rule(stage, stage, {"": plan}, plan.results).resources()
 
 
 @pytest.mark.parametrize("stage", sorted(STAGES))
@@ -51,8 +57,8 @@ def test_stages_have_distinct_outputs():
 @pytest.mark.parametrize("rule", ["simulate", "render", "encode"])
 def test_resources_double_per_attempt_and_scale_with_shard(rule):
     def asked(attempt=1, reaches=10**6, shard_size=250):
-        needs = plan_of(reaches=reaches, shard_size=shard_size).resources(rule)
-        return [need(None, attempt) for need in needs.values()]
+        needs = resources(plan_of(reaches=reaches, shard_size=shard_size), rule)
+        return [need({}, attempt) for need in needs.values()]
 
     assert asked(3) == [2 * need for need in asked(2)] == [4 * need for need in asked()]
     assert asked()[0] < asked(shard_size=10_000)[0] and asked()[1] <= asked(shard_size=10_000)[1]
@@ -71,7 +77,7 @@ def measured() -> list[tuple[str, dict, float]]:
 @pytest.mark.parametrize(("rule", "options", "peak"), measured(), ids=str)
 def test_first_attempt_requests_measured_resources(rule, options, peak):
     """It includes the Snakemake process next to it, whose peak with all plugins was 180 MiB."""
-    assert plan_of(**options).resources(rule)["mem_mb"](None, 1) >= 1.05 * peak + 300
+    assert resources(plan_of(**options), rule)["mem_mb"]({}, 1) >= 1.05 * peak + 300
 
 
 # Package, rule, environment, options, and for a random policy the peak of all processes of a job
@@ -91,15 +97,15 @@ def test_rendering_by_gymnasium_gets_memory_and_time(package, rule, env, options
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"needs {package}: envs/locks/test.txt has it")
     plan = plan_of(env=env, success=0, policy={"name": "random"}, **options)
-    assert plan.resources(rule)["mem_mb"](None, 1) >= 1.05 * peak + 300
+    assert resources(plan, rule)["mem_mb"]({}, 1) >= 1.05 * peak + 300
     frames = (options.get("max_episode_steps") or 100) * plan.config["shard_size"]
-    assert plan.resources(rule)["runtime"](None, 1) >= frames * ms / 60_000 + 1
+    assert resources(plan, rule)["runtime"]({}, 1) >= frames * ms / 60_000 + 1
 
 
 def test_resources_depend_on_renderer_and_verify_batch():
     def asked(env, rule="simulate", threads=1, **options):
         plan = plan_of(env=env, success=0, policy={"name": "random"}, reaches=700, **options)
-        return [asked(None, 1, threads) for asked in plan.resources(rule).values()]
+        return [asked({}, 1, threads) for asked in resources(plan, rule).values()]
 
     short, long = (asked("CartPole-v1", max_episode_steps=steps) for steps in (10, 20_000))
     assert long[0] > short[0] and long[1] > short[1]

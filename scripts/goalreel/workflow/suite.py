@@ -1,0 +1,170 @@
+"""A suite: many runs in one workflow, from the axes of the option `suite`.
+
+Imported while the Snakefile is parsed.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from goalreel.configuration.options import Options
+from goalreel.configuration.schema import config_error
+from goalreel.errors import OptionError, quoted, suggest
+
+_LISTED = ("runs", "rl_zoo")  # keys of a suite that list its runs instead of an axis
+_STEPS = re.compile(r"\d+")
+
+
+def expand(given: Mapping) -> dict[str, dict]:
+    """Return what is given for each run of a configuration, by the run's name.
+
+    A configuration without a suite is one run, whose name is "".
+
+    Raises:
+        GoalreelError: an axis has no values, two runs have one name, or a pattern matches nothing.
+    """
+    suite = given.get("suite")
+    if suite in (None, "null"):
+        return {"": dict(given)}
+    common = {key: value for key, value in given.items() if key not in ("suite", "results")}
+    runs: dict[str, dict] = {}
+    try:
+        for name, changes in _runs(suite):
+            folder = _name(name)
+            if folder in runs:
+                raise OptionError(
+                    "suite", f"Two runs have the name {folder!r}. Rename one of them."
+                )
+            run = common
+            for option, value in changes.items():
+                run = _with_option(run, option, value)
+            runs[folder] = dict(run)
+    except OptionError as error:
+        raise config_error({error.key: error.message}) from None
+    root = str(given.get("results") or "results").rstrip("/")
+    return {name: run | {"results": f"{root}/{name}"} for name, run in runs.items()}
+
+
+def _runs(suite: object) -> Iterator[tuple[str, dict[str, object]]]:
+    """Yield the name of each run, and its options by their dotted keys."""
+    if not isinstance(suite, Mapping) or not suite:
+        raise OptionError(
+            "suite", f"{quoted(suite)} is not a mapping. Write suite={{env: [A, B]}}."
+        )
+    axes = {key: values for key, values in suite.items() if key not in _LISTED}
+    for option in axes:
+        first = str(option).partition(".")[0]
+        if option != "checkpoint" and (first not in Options.model_fields or first == "suite"):
+            hint = suggest(first, [*Options.model_fields, *_LISTED, "checkpoint"])
+            raise OptionError(f"suite.{option}", f"Unknown option. {hint or 'Name an option.'}")
+    if not isinstance(suite.get("runs", {}), Mapping):
+        raise OptionError("suite.runs", "It is not a mapping. Write runs: {NAME: {env: ID}}.")
+    for name, changes in (suite.get("runs") or {}).items():
+        if not isinstance(changes, Mapping):
+            problem = f"{quoted(changes)} is not a mapping. Write {{env: ID}}."
+            raise OptionError(f"suite.runs.{name}", problem)
+        yield str(name), dict(changes)
+    if "rl_zoo" in suite:
+        yield from _zoo_runs(suite["rl_zoo"])
+    if axes:
+        labelled = {option: _labelled(option, values) for option, values in axes.items()}
+        for point in itertools.product(*(values.items() for values in labelled.values())):
+            labels = dict(zip(axes, (label for label, _ in point), strict=True))
+            changes = dict(zip(axes, (value for _, value in point), strict=True))
+            yield "-".join(labels.values()), _filled(changes, labels)
+
+
+def _labelled(option: str, values: object) -> dict[str, object]:
+    """Return the values of an axis by their labels, which name the runs."""
+    key = f"suite.{option}"
+    if option == "checkpoint":
+        if not isinstance(values, str):
+            raise OptionError(key, 'Write a pattern, such as "logs/rl_model_*_steps.zip".')
+        return _checkpoints(values)
+    if isinstance(values, Mapping):
+        found = {str(label): value for label, value in values.items()}
+    elif isinstance(values, list):
+        found = {_label(value): value for value in values}
+        if len(found) < len(values):
+            raise OptionError(key, "Two values have one name. Write NAME: VALUE for each.")
+    else:
+        raise OptionError(key, f"{quoted(values)} is not a list. Write [A, B] or {{NAME: VALUE}}.")
+    if not found:
+        raise OptionError(key, "The axis has no values. Add one, or remove the axis.")
+    return found
+
+
+def _label(value: object) -> str:
+    """Return what a value of an axis is called."""
+    if isinstance(value, Mapping):
+        named = value.get("file") or value.get("dataset") or value.get("name")
+        value = named or "-".join(map(str, value.values()))
+    is_file = isinstance(value, str) and Path(value).suffix in (".py", ".zip", ".npz", ".csv")
+    return Path(value).stem if is_file else str(value)
+
+
+def _checkpoints(pattern: str) -> dict[str, object]:
+    """Return the files that match a pattern by their number of steps, in that order."""
+    files = {int(_STEPS.findall(path.stem)[-1]): str(path) for path in _matches(pattern)}
+    width = len(str(max(files)))
+    return {f"{steps:0{width}d}": files[steps] for steps in sorted(files)}
+
+
+def _matches(pattern: str) -> list[Path]:
+    found = [path for path in Path().glob(pattern) if _STEPS.search(path.stem)]
+    if not found:
+        raise OptionError(
+            "suite.checkpoint",
+            f"No file matches {quoted(pattern)} in {Path.cwd()}. Correct the pattern.",
+        )
+    return found
+
+
+def _zoo_runs(folder: object) -> Iterator[tuple[str, dict[str, object]]]:
+    """Yield a run for each model in a folder of RL Zoo: ALGORITHM/ENV_NUMBER."""
+    found = 0
+    for arguments in sorted(Path(str(folder)).glob("*/*_*/*/args.yml")):
+        model, env = arguments.parent.parent, arguments.parent.name
+        number = model.name.removeprefix(f"{env}_")
+        algorithm = model.parent.name
+        found += 1
+        yield (
+            f"{env}-{algorithm}-{number}",
+            {
+                "env": re.sub(r"^ALE-", "ALE/", env),
+                "policy": {"name": "sb3", "file": str(model)},
+            },
+        )
+    if not found:
+        problem = f"{quoted(str(folder))} has no model of RL Zoo (ALGORITHM/ENV_1/ENV/args.yml)"
+        raise OptionError("suite.rl_zoo", f"{problem}. Correct the folder.")
+
+
+def _filled(value: object, labels: Mapping[str, str]) -> object:
+    """Return a value whose texts have the other axes' labels for {env} and the like."""
+    if isinstance(value, Mapping):
+        return {key: _filled(part, labels) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_filled(part, labels) for part in value]
+    if isinstance(value, str):
+        for option, label in labels.items():
+            value = value.replace(f"{{{option}}}", label.replace("/", "-"))
+    return value
+
+
+def _with_option(run: Mapping, option: str, value: object) -> dict:
+    """Return the options of a run with another value for one, given by its dotted key."""
+    if option == "checkpoint":
+        option = "policy.file"
+    key, _, rest = option.partition(".")
+    if not rest:
+        return {**run, key: value}
+    section = run.get(key)
+    section = section if isinstance(section, Mapping) else {"name": section} if section else {}
+    return {**run, key: _with_option(section, rest, value)}
+
+
+def _name(label: str) -> str:
+    """Return the name of a run's folder for its label."""
+    return re.sub(r"[^\w.+-]+", "-", label).strip("-.") or "run"

@@ -1,0 +1,120 @@
+"""A suite is many runs in one DAG, each as it is alone."""
+
+import pytest
+from conftest import hashes
+from message_form import check_form
+
+from goalreel.errors import GoalreelError
+from goalreel.workflow.suite import expand
+
+OPTIONS = {"episodes": 3, "shard_size": 2, "max_episode_steps": 8}
+SUITE = "{env: [CartPole-v1, MountainCar-v0], policy: [random, act.py]}"
+ONE_MORE = "{env: [CartPole-v1, MountainCar-v0], policy: [random, act.py, greedy.py]}"
+ACT = "def act(observations):\n    return (observations[:, 0] > 0).astype(int)\n"
+COLUMN = {"run_simulate": 2, "run1_simulate": 2, "run_render": 2, "run_encode": 4}
+COLUMN |= {"run_concat": 2, "run_episodes": 2}
+ATLASES = {"run_atlas": 1, "run_coded_atlas": 1}  # read from the user's cache
+
+
+@pytest.fixture(scope="session")
+def suite(once):
+    """Return a project with the films of two policies in two environments."""
+
+    def make(fresh):
+        for name in ("act.py", "greedy.py"):
+            (fresh.folder / name).write_text(ACT)
+        return fresh.run(config=OPTIONS | {"suite": SUITE})
+
+    return once("suite", make)
+
+
+def test_suite_runs_equal_single_runs(suite, tmp_path):
+    project = suite.copied(tmp_path / "project")
+    for env in ("CartPole-v1", "MountainCar-v0"):
+        alone = {"env": env, "policy": "act.py", "results": f"alone/{env}"}
+        project.run(config=OPTIONS | alone)
+        assert hashes(project.folder / "results" / f"{env}-act") == hashes(
+            project.folder / "alone" / env
+        )
+
+
+def test_suite_run_continues_as_a_single_run(suite, tmp_path):
+    project = suite.copied(tmp_path / "project")
+    config_file = "results/MountainCar-v0-random/config.yaml"
+    assert project.jobs("--configfile", config_file) == {}
+    assert project.jobs("clips", "--configfile", config_file) == {"clips": 1}
+    assert project.jobs("clips", config=OPTIONS | {"suite": SUITE}) == {"clips": 1, "run_clips": 4}
+
+
+def test_new_or_edited_policy_reruns_only_its_column(suite, tmp_path):
+    project = suite.copied(tmp_path / "project")
+    assert project.jobs(config=OPTIONS | {"suite": SUITE}) == {}
+    assert project.jobs(config=OPTIONS | {"suite": ONE_MORE}) == COLUMN | ATLASES
+    project.edit("act.py", "> 0", "> 0.01")
+    assert project.jobs(config=OPTIONS | {"suite": SUITE}) == COLUMN
+
+
+def test_failed_run_leaves_the_others(suite, tmp_path):
+    project = suite.copied(tmp_path / "project")
+    late = ACT.replace("    return", "    os.environ['FAIL'] and 1 / 0\n    return")
+    (project.folder / "late.py").write_text(f"import os\n{late}")
+    suite_of_three = "{env: [CartPole-v1], policy: [late.py, greedy.py]}"
+    project.run("--dry-run", config=OPTIONS | {"suite": suite_of_three}, FAIL="")
+    output = project.fail("--keep-going", config=OPTIONS | {"suite": suite_of_three}, FAIL="1")
+    assert "CartPole-v1-late" in output and "division by zero" in output
+    assert (project.folder / "results/CartPole-v1-greedy/film.mp4").is_file()
+    assert not (project.folder / "results/CartPole-v1-late/film.mp4").exists()
+
+
+def test_checkpoints_are_runs_in_the_order_of_steps(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for steps in (20_000, 5_000, 100_000):
+        (tmp_path / f"rl_model_{steps}_steps.zip").touch()
+    suite = {"checkpoint": "rl_model_*_steps.zip"}
+    runs = expand({"suite": suite, "policy": {"name": "sb3"}, "results": "r"})
+    assert list(runs) == ["005000", "020000", "100000"]
+    first = runs["005000"]
+    assert first["policy"] == {"name": "sb3", "file": "rl_model_5000_steps.zip"}
+    assert first["results"] == "r/005000"
+
+
+def test_rl_zoo_folder_gives_a_run_for_each_model(tmp_path):
+    for model in ("ppo/CartPole-v1_1", "dqn/ALE-Pong-v5_3"):
+        env = model.partition("/")[2].rpartition("_")[0]
+        (tmp_path / model / env).mkdir(parents=True)
+        (tmp_path / model / env / "args.yml").touch()
+    runs = expand({"suite": {"rl_zoo": str(tmp_path)}})
+    assert {name: run["env"] for name, run in runs.items()} == {
+        "CartPole-v1-ppo-1": "CartPole-v1",
+        "ALE-Pong-v5-dqn-3": "ALE/Pong-v5",
+    }
+
+
+def test_axes_fill_the_names_of_the_others():
+    policy = {"best": {"name": "sb3", "file": "logs/{env}/best.zip"}, "random": "random"}
+    runs = expand({"suite": {"env": ["ALE/Pong-v5", "CartPole-v1"], "policy": policy}})
+    assert list(runs) == [
+        *("ALE-Pong-v5-best", "ALE-Pong-v5-random", "CartPole-v1-best", "CartPole-v1-random"),
+    ]
+    assert runs["ALE-Pong-v5-best"]["policy"]["file"] == "logs/ALE-Pong-v5/best.zip"
+    assert runs["ALE-Pong-v5-best"]["env"] == "ALE/Pong-v5"
+
+
+@pytest.mark.parametrize(
+    ("suite", "problem"),
+    [
+        ([1], "is not a mapping"),
+        ({"env": []}, "no values"),
+        ({"env": "CartPole-v1"}, "is not a list"),
+        ({"polcy": ["random"]}, "Did you mean 'policy'?"),
+        ({"policy": ["a/act.py", "b/act.py"]}, "one name"),
+        ({"runs": {"x": {}, "x ": {}}}, "the name 'x'"),
+        ({"runs": {"x": 3}}, "is not a mapping"),
+        ({"checkpoint": "nowhere/*_steps.zip"}, "No file matches"),
+        ({"rl_zoo": "nowhere"}, "has no model"),
+    ],
+)
+def test_wrong_suites_are_answered_in_one_message(suite, problem):
+    with pytest.raises(GoalreelError, match=problem) as error:
+        expand({"suite": suite})
+    check_form(str(error.value))

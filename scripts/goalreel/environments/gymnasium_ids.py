@@ -1,7 +1,7 @@
-"""What Gymnasium knows of an environment's id: its maker, the errors of its arguments, its sources.
+"""Look up environment ids in Gymnasium: their class, arguments, packages and source files.
 
-Imported while the Snakefile is parsed: Gymnasium itself only for an id that goalreel does not
-compute.
+Imported while the Snakefile is parsed. It imports Gymnasium only for environments that goalreel
+does not step itself.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from goalreel.environments.registry import MAX_SPEED, describe
 from goalreel.errors import GoalreelError, needs_package, not_allowed, suggest, use
 
 DEFAULT_FPS = 30  # of a film whose environment has none, as in Gymnasium's RecordVideo
-# Families of ids, by how they begin, that a module registers when it is imported.
+# The module that registers a family of ids, by their prefix.
 FAMILIES = {
     "ALE/": "ale_py",
     "MiniGrid-": "minigrid",
@@ -36,31 +36,31 @@ FAMILIES = {
     "highway-": "highway_env",
     "SuperMarioBros-": "goalreel.environments.mario",
 }
-# Version n of an id draws less than the one before: all, fewer details, pixels, rectangles.
+# The ROM of each version of an id, from full details to rectangles.
 MARIO_ROMS = ("vanilla", "downsample", "pixel", "rectangle")
 _STAGES = ("", *(f"-{world}-{stage}" for world in range(1, 9) for stage in range(1, 5)))
 MARIO_GAMES = tuple(
     f"SuperMarioBros{stage}-v{version}" for version in range(len(MARIO_ROMS)) for stage in _STAGES
 )
-# What to install for a module that an environment imports.
+# The requirement to install for a module that an environment imports.
 PACKAGES = {
     "ale_py": "ale-py",
     "minigrid": "minigrid",
     "Box2D": "box2d",
-    "mujoco": "gymnasium[mujoco]",  # with imageio, by which it draws
+    "mujoco": "gymnasium[mujoco]",  # includes imageio, which renders
     "shimmy": "shimmy[dm-control]",
     "gymnasium_robotics": "gymnasium-robotics",
     "highway_env": "highway-env",
     "pygame": "pygame-ce",
     "cv2": "opencv-python-headless",
 }
-# Atari's ids before "ALE/": PongNoFrameskip-v4, Pong-v0. ale_py registers them, too.
+# The older Atari ids, such as PongNoFrameskip-v4 and Pong-v0, which ale_py also registers.
 _ATARI = re.compile(r"[A-Z]\w*-v[045]")
 _DM_CONTROL = re.compile(r"(?:dm_control/)?([a-z_]+-[a-z_]+)")
-# Registered without a time limit, and a goal is their only end. (Games of ALE, MiniGrid and
-# Blackjack have no limit in Gymnasium's registry either, but end by themselves.)
+# Environments without a time limit whose episodes end only at a goal. ALE, MiniGrid and Blackjack
+# also have none in Gymnasium's registry, but end by themselves.
 _ENDLESS = re.compile(r"(tabular/)?CliffWalking(Slippery)?-v\d+")
-# What Gymnasium's own modules import late, when they simulate, draw or are made.
+# The packages that modules import only when they make, step or render an environment.
 LATE = {
     "gymnasium.envs.classic_control": ("pygame",),
     "gymnasium.envs.toy_text": ("pygame",),
@@ -74,12 +74,12 @@ LATE = {
 def find_spec(env: str):
     """Return Gymnasium's EnvSpec of an id.
 
-    Imports what registers it: ale_py for "ALE/...", minigrid for "MiniGrid-...", `module` for
-    "module:Name-v0", which may also be in the working directory. The environment's own class is not
-    imported, which takes 0.1 s or more: each job on a cluster parses the Snakefile.
+    It imports the module that registers the id: ale_py for "ALE/...", minigrid for "MiniGrid-...",
+    `module` for "module:Name-v0", which may be in the working directory. It does not import the
+    environment's class, which takes 0.1 s or more, because each cluster job parses the Snakefile.
 
     Raises:
-        GoalreelError: no such id, or its module cannot be imported; the message lacks the key.
+        GoalreelError: the id is unknown or its module cannot be imported. The message has no key.
     """
     from gymnasium.envs.registration import registry
 
@@ -110,7 +110,7 @@ def load_creator(env: str) -> Callable:
     """Return the class or function that makes an environment.
 
     Raises:
-        GoalreelError: it cannot be imported or filmed; the message lacks the key.
+        GoalreelError: it cannot be imported or filmed. The message has no key.
     """
     from gymnasium.envs.registration import load_env_creator
 
@@ -128,7 +128,7 @@ def load_creator(env: str) -> Callable:
 
 
 def id_with_module(name: str, entry_point: str) -> str:
-    """Return an id with the module that registers it, given where its environment is defined."""
+    """Return an id with the module that registers it, for an environment's entry point."""
     package = entry_point.partition(":")[0].partition(".")[0]
     return name if package in ("gymnasium", *FAMILIES.values()) else f"{package}:{name}"
 
@@ -158,13 +158,13 @@ def _versions(name: str, registry: Mapping) -> list[str]:
 
 
 def _pip(module: str) -> str:
-    """Return the command that installs what brings a module."""
+    """Return the command that installs a module's package."""
     return f"pip install {shlex.quote(PACKAGES[module])}"
 
 
 def not_imported(env: str, error: Exception) -> str:
-    """Return why the modules of an environment, or a wrapper, were not imported, and what to do."""
-    missing = getattr(error.__cause__ or error, "name", None)  # Gymnasium's own names no module
+    """Return the message about an environment or a wrapper that cannot be imported."""
+    missing = getattr(error.__cause__ or error, "name", None)  # Gymnasium's error has no name
     if missing in PACKAGES:
         return needs_package(repr(env), PACKAGES[missing])
     if missing and f"{env.rpartition(':')[0]}.".startswith(f"{missing}."):
@@ -185,7 +185,7 @@ def may_never_end(env: str) -> bool:
 
 
 def environment_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
-    """Return (key, message) for the errors of `env` and `env_kwargs` that need no class."""
+    """Return (key, message) for the errors of `env` and `env_kwargs`, without the class."""
     is_car, speed = describe(env).computed, kwargs.get("goal_velocity", 0.0)
     try:
         if not is_car:
@@ -200,7 +200,7 @@ def environment_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
 
 
 def creator_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
-    """Return (key, message) for the errors that the class of a sound `env` shows."""
+    """Return (key, message) for the errors that the class of `env` shows."""
     try:
         creator = _take_goal if describe(env).computed else load_creator(env)
     except GoalreelError as error:
@@ -210,23 +210,26 @@ def creator_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
 
 
 def _take_goal(goal_velocity: float) -> None:
-    """Take the arguments of goalreel's own cars."""
+    """Have the signature of goalreel's Mountain Cars."""
 
 
 def argument_errors(
     name: str, maker: Callable | None, given: Mapping, positional: int = 0
 ) -> list[tuple[str, str]]:
-    """Return (argument, message) for what is given to an environment's or wrapper's maker.
+    """Return (argument, message) for wrong arguments of an environment or a wrapper.
 
-    name: the maker's, for messages; maker: None to check the values alone;
-    positional: how many arguments it gets before those.
+    Args:
+        name: the name of the environment or wrapper.
+        maker: its class or function, None to check only the values.
+        given: the arguments.
+        positional: the number of positional arguments before them.
     """
     errors = [(key, error) for key, value in given.items() if (error := _value_error(key, value))]
     if maker is None:
         return errors
     try:
         parameters = [*inspect.signature(maker).parameters.values()][positional:]
-    except (TypeError, ValueError):  # a maker that does not tell: making it will
+    except (TypeError, ValueError):  # some makers have no signature
         return errors
     if errors or any(p.kind is p.VAR_KEYWORD for p in parameters):
         return errors
@@ -240,13 +243,13 @@ def argument_errors(
 
 
 def environment_fps(env: str, kwargs: Mapping) -> float:
-    """Return the frames per second of an environment's class, of an instance, or else 30.
+    """Return the frames per second of an environment, 30 if it has none.
 
-    MuJoCo's environments have theirs only once they are made.
+    MuJoCo environments have theirs only in instances.
     """
     if fps := _fps_of(load_creator(env)):
         return fps
-    with contextlib.suppress(Exception):  # simulate will tell what a constructor raises
+    with contextlib.suppress(Exception):  # the simulation reports errors of the constructor
         made = make_quietly(env, kwargs)
         made.close()
         return _fps_of(made) or DEFAULT_FPS
@@ -254,15 +257,15 @@ def environment_fps(env: str, kwargs: Mapping) -> float:
 
 
 def make_quietly(env: str, kwargs: Mapping):
-    """Return an instance to look at: made in milliseconds (ALE's in 0.2 s), as nothing is drawn."""
+    """Return an instance to inspect, which takes milliseconds (0.2 s for ALE) without rendering."""
     import gymnasium
 
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no screen is needed
     spec = find_spec(env)
     if mujoco := sys.modules.get("mujoco"):
-        # It warns of its own models, on the terminal and in a file that it leaves here.
+        # MuJoCo warns about its own models on the terminal and in a log file.
         mujoco.set_mju_user_warning(lambda message: None)
-    if games := sys.modules.get("ale_py"):  # which says its name
+    if games := sys.modules.get("ale_py"):  # it prints its name
         games.ALEInterface.setLoggerMode(games.LoggerMode.Error)
     return gymnasium.make(spec, render_mode="rgb_array", disable_env_checker=True, **kwargs)
 
@@ -274,7 +277,7 @@ def _fps_of(maker: object) -> float | None:
 
 
 def environment_tools(env: str, wrappers: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the installed packages, beside Gymnasium, whose versions shape an environment.
+    """Return the installed packages, except Gymnasium, whose versions affect an environment.
 
     wrappers: the modules of its wrappers
     """
@@ -286,9 +289,9 @@ def environment_tools(env: str, wrappers: Collection[str] = ()) -> tuple[str, ..
 
 
 def _package(module: str) -> str | None:
-    """Return the installed package that brings a module, None if none does.
+    """Return the installed package of a module, None if there is none.
 
-    All installed packages are read, which takes 0.4 s, only if neither name is one.
+    The search through all packages takes 0.4 s, so known names come first.
     """
     if module in sys.stdlib_module_names or module == "goalreel":
         return None
@@ -302,15 +305,15 @@ def _package(module: str) -> str | None:
 
 
 def _is_installed(path: str) -> bool:
-    """Tell whether a module's file is among the installed packages."""
+    """Return whether a module's file belongs to an installed package."""
     folders = (Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib"))
     return any(map(Path(path).resolve().is_relative_to, folders))
 
 
 def environment_files(env: str, wrappers: Collection[str] = ()) -> dict[str, str]:
-    """Return the sha256 of each module that registers or defines an environment, by its name.
+    """Return the sha256 of each module that registers or defines an environment, by name.
 
-    Modules among the installed packages are left out: they have a version.
+    Modules of installed packages are skipped, because their version is known.
     wrappers: the modules of its wrappers
     """
     if describe(env).computed:
@@ -327,18 +330,18 @@ def _modules(env: str, wrappers: Collection[str]) -> set[str]:
     """Return the modules that register and define an environment, and those of its wrappers."""
     point = find_spec(env).entry_point
     defining = point.partition(":")[0] if isinstance(point, str) else point.__module__
-    # A package's module shapes a spec by its version alone; of the user's own, the class tells.
+    # Only the version of a package matters. For the user's own module, the class names the file.
     if _package(defining.partition(".")[0]) is None:
-        with contextlib.suppress(GoalreelError):  # which the check of `env` tells
+        with contextlib.suppress(GoalreelError):  # the check of `env` reports it
             defining = load_creator(env).__module__
     return {env.rpartition(":")[0], defining, *wrappers} - {""}
 
 
 def import_module(module: str):
-    """Import a module and return it; one that no package brings, from the working directory."""
-    here = os.getcwd()  # noqa: PTH109 - sys.path holds texts
+    """Import and return a module, which may be in the working directory."""
+    here = os.getcwd()  # noqa: PTH109 - sys.path holds strings
     if here not in sys.path:
-        sys.path.append(here)  # at the end: it hides nothing
+        sys.path.append(here)  # at the end, so that it hides no other module
     return importlib.import_module(module)
 
 

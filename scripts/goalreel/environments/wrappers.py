@@ -1,4 +1,4 @@
-"""Wrappers around a Gymnasium environment, `env_wrappers`: found by name, checked, and applied.
+"""Find, check and apply the wrappers of the option `env_wrappers`.
 
 Imported while the Snakefile is parsed.
 """
@@ -28,10 +28,10 @@ def named(wrapper: str | Mapping) -> tuple[str, Mapping]:
 
 
 def find_wrapper(name: str) -> Callable:
-    """Return the wrapper of a name "module:callable"; the module may be in the working directory.
+    """Return the wrapper "module:callable", whose module may be in the working directory.
 
     Raises:
-        GoalreelError: it cannot be imported, or the module has no such callable.
+        GoalreelError: the module cannot be imported, or has no such callable.
     """
     module_name, _, attribute = name.partition(":")
     try:
@@ -47,7 +47,7 @@ def find_wrapper(name: str) -> Callable:
 
 
 def wrapper_modules(wrappers: Sequence[str | Mapping]) -> list[str]:
-    """Return the modules that name and define wrappers which have no error."""
+    """Return the modules that name and define wrappers."""
     names = [named(wrapper)[0] for wrapper in wrappers]
     defining = {getattr(find_wrapper(name), "__module__", None) for name in names}
     return sorted({name.partition(":")[0] for name in names} | (defining - {None}))
@@ -57,7 +57,7 @@ def apply_wrappers(env, wrappers: Sequence[str | Mapping]):
     """Return an environment in its wrappers, the first innermost.
 
     Raises:
-        GoalreelError: a wrapper cannot be made, or gives no environment.
+        GoalreelError: a wrapper cannot be made, or does not return an environment.
     """
     for wrapper in wrappers:
         name, kwargs = named(wrapper)
@@ -80,7 +80,7 @@ def _tuples(value: object) -> object:
 
 
 def spaces_of(config: Mapping) -> dict[str, object]:
-    """Return the spaces of an environment in its wrappers, {} if only a job can tell them.
+    """Return the spaces of an environment in its wrappers, {} if it cannot be made here.
 
     Raises:
         GoalreelError: a wrapper does not accept its arguments or the environment.
@@ -90,9 +90,9 @@ def spaces_of(config: Mapping) -> dict[str, object]:
         made = apply_wrappers(made, config["env_wrappers"])
         made.close()
         return {name: getattr(made, name) for name in ("observation_space", "action_space")}
-    except Exception as error:  # whatever a constructor raises; that of OpenGL is for the job
-        refused = TypeError | ValueError | AssertionError
-        if isinstance(error, GoalreelError) and isinstance(error.__cause__, refused):
+    except Exception as error:  # a job reports errors of OpenGL
+        rejected = TypeError | ValueError | AssertionError
+        if isinstance(error, GoalreelError) and isinstance(error.__cause__, rejected):
             raise
         return {}
 

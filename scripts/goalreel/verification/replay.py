@@ -156,7 +156,7 @@ def difference(trajectories: Path, frames: Path | None) -> tuple[Path, str] | No
                 frame = cache[first + step] if cache else picture
                 if not np.array_equal(pad_black(picture, frame.shape), frame):
                     place = f"the episode of seed {seed}, step {step}"
-                    return frames, f"{place}: Gymnasium draws another picture"
+                    return frames, f"{place}: Gymnasium renders a different frame"
     except UnusableFileError as error:
         return error.path, error.problem
     except GoalreelError as error:

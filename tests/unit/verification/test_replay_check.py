@@ -48,7 +48,7 @@ def test_replay_check_reports_the_step_of_a_difference(filmed):
     with_another_pixel(frames, int(made.offsets[1]) + 4)
     assert difference(trajectories, frames) == (
         frames,
-        f"the episode of seed {made.episodes.seed[1]}, step 4: Gymnasium draws another picture",
+        f"the episode of seed {made.episodes.seed[1]}, step 4: Gymnasium renders a different frame",
     )
     assert difference(trajectories, None) is None, "without a cache steps are compared alone"
     for name, row, what in (("rewards", 7, "reward"), ("states", 2, "observation")):

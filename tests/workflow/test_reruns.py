@@ -229,7 +229,7 @@ def test_edited_comments_docstrings_and_layout_rerun_nothing(done):
         path.write_text(text, encoding="utf-8")
     done.edit("config.yaml", "# frames per second", "# pictures per second")
     done.edit("config/config.schema.yaml", "Frames per second", "Pictures per second")
-    done.edit("Snakefile", '"""The film and its tables', '"""The film, and its tables')
+    done.edit("Snakefile", '"""Make the film and', '"""Make the film, and')
     assert done.jobs(config=BASE) == NOTHING
 
 

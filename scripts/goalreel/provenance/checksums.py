@@ -133,7 +133,7 @@ def check_digests(path: Path) -> None:
     """Raise UnusableFileError if a .json list or a file in it is damaged."""
     for file, digest in read_digests(path).items():
         if error := checksum_error(file, digest):
-            raise UnusableFileError(path, f"{file.name} next to it: {error}")
+            raise UnusableFileError(path, f"problem with {file.name}: {error}")
 
 
 def check_folder(folder: Path) -> list[Path]:
@@ -148,7 +148,9 @@ def check_folder(folder: Path) -> list[Path]:
     for path, digest in digests.items():
         if error := checksum_error(path, digest):
             raise UnusableFileError(
-                folder, f"{path.name}: {error}", [*digests, folder / SUMS, folder / STAMP]
+                folder,
+                f"problem with {path.name}: {error}",
+                [*digests, folder / SUMS, folder / STAMP],
             )
     return list(digests)
 

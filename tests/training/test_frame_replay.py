@@ -152,14 +152,14 @@ def test_returns_over_n_steps_end_with_their_episode_or_a_gap(n_step):
 
 
 def test_replay_buffer_rejects_size_beyond_memory(monkeypatch, tmp_path):
-    with pytest.raises(GoalreelError, match=r"1,000,000,000 steps take .* Take at most \d"):
+    with pytest.raises(GoalreelError, match=r"1,000,000,000 steps need .* Use at most \d"):
         FrameReplay(10, 10**8, (84, 84), 4)
-    with pytest.raises(GoalreelError, match="needs more than 37 for each"):
+    with pytest.raises(GoalreelError, match="per environment. Use at least"):
         FrameReplay(2, 37, SHAPE, 4)
     limit = tmp_path / "memory.max"
     monkeypatch.setattr(frame_replay_buffer, "_CONTAINER", limit)
     limit.write_text("max\n")
     FrameReplay(2, 1000, SHAPE, 4)
     limit.write_text("20000\n")
-    with pytest.raises(GoalreelError, match="its container .* Take at most 869"):
+    with pytest.raises(GoalreelError, match="GiB is free. Use at most 869"):
         FrameReplay(2, 1000, SHAPE, 4)

@@ -203,7 +203,9 @@ def stopped_by(stop: signal.Signals, folder: Path, at: str) -> int:
                 break
         said = process.stderr.read()
     assert process.returncode == 1 and not (folder / "policy.npz").exists(), said
-    told = re.search(rf"stopped by {stop.name} after ([\d,]+) of 1,000,000,000 decisions; it", said)
+    told = re.search(
+        rf"Stopped by {stop.name}\.\s+Saved after ([\d,]+) of 1,000,000,000 decisions", said
+    )
     return int(told[1].replace(",", ""))
 
 
@@ -230,7 +232,7 @@ def test_stopped_training_saves_itself_and_resumes(tmp_path, capsys, monkeypatch
 
     others = {"batch_size": 8, "publish_every": 3, "seed": 8, "target_update_interval": 5}
     named = [f"pixels.{name} is {SECTION[name]}, not {value}" for name, value in others.items()]
-    with pytest.raises(GoalreelError, match=f"saved.pt: .*{', '.join(named)}; delete it"):
+    with pytest.raises(GoalreelError, match=f"(?s)saved.pt: Cannot.*{', '.join(named)}"):
         pixels.main(command(tmp_path, **others)[3:])
     assert (tmp_path / "saved.pt").exists()
     more = decisions + 1000
@@ -269,7 +271,7 @@ def test_failing_training_saves_itself_and_reports(tmp_path, capsys, monkeypatch
     with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
         pixels.main(arguments)
     said = capsys.readouterr().err
-    assert re.search(r"the training failed after [\d,]+ of 1,000,000,000 decisions; it is sa", said)
+    assert re.search(r"The training failed\.\s+Saved after [\d,]+ of 1,000,000,000 decisions", said)
     assert saved(tmp_path)["learner"]["updates"] == 3
     assert len(rows_of(tmp_path / "saved.csv")) >= 1
 

@@ -1,4 +1,4 @@
-"""ALE's games by ale-py's AtariVectorEnv, which emulates, warps and resets in C++."""
+"""ALE games in ale-py's AtariVectorEnv, which emulates, resizes and resets in C++."""
 
 import importlib
 
@@ -9,20 +9,19 @@ from goalreel.policies.pixel_network import SIDE
 from goalreel.training.games.pixel_envs import EndedGame, PixelStep
 from goalreel.training.games.settings import GameSettings, ale_games
 
-_MAX_FRAMES = 18_000  # of a game: five minutes, as in the evaluations of Mnih et al., 2015
+_MAX_FRAMES = 18_000  # per game: five minutes, as in the evaluations of Mnih et al., 2015
 
 
 class AtariEnvs:
-    """Environments of a game, a PixelEnvs; its warp is OpenCV's area interpolation.
+    """A PixelEnvs of an ALE game, resized by area interpolation.
 
-    No action is repeated by chance, as was once called NoFrameskip-v4; ids ending in -v5 would do
-    so with probability 1/4 on their own.
+    Actions are not sticky, unlike those of Gymnasium's -v5 ids by default.
     """
 
     def __init__(self, settings: GameSettings, seed: int, num_envs: int):
-        """Make and reset all games; each environment has a seed of its own for all that follows.
+        """Create and reset all games, each environment with its own seed.
 
-        Raises GoalreelError where ale-py is not installed, and for a game that it does not have.
+        Raises GoalreelError if ale-py is not installed, or does not have the game.
         """
         find_spec(settings.game)
         emulator = importlib.import_module("ale_py")
@@ -39,12 +38,12 @@ class AtariEnvs:
             maxpool=settings.maximum and settings.frame_skip > 1,
             noop_max=settings.noop,
             use_fire_reset=settings.fire,
-            life_loss_info=True,  # it ends the learner's episode, and the game goes on
+            life_loss_info=True,  # a lost life ends the learner's episode, not the game
             reward_clipping=False,
             max_num_frames_per_episode=_MAX_FRAMES,
         )
         self.actions = int(self._env.single_action_space.n)
-        seeds = np.random.SeedSequence(seed).generate_state(num_envs) >> 1  # they are int32 there
+        seeds = np.random.SeedSequence(seed).generate_state(num_envs) >> 1  # int32 in ale-py
         obs, info = self._env.reset(seed=seeds.astype(np.int64))
         self.obs = obs[:, -1].copy()
         self._returns = np.zeros(num_envs)
@@ -56,7 +55,7 @@ class AtariEnvs:
         self.obs = obs[:, -1].copy()
         self._returns += rewards
         number = info["episode_frame_number"]
-        # After a lost life the game's frames count on; its own end has begun another game.
+        # The frame number goes on after a lost life. It starts again with another game.
         (over,) = np.nonzero(truncated | (terminated & (number <= self._number)))
         ended = tuple(
             EndedGame(int(index), float(self._returns[index]), float("nan")) for index in over
@@ -64,7 +63,7 @@ class AtariEnvs:
         self._returns[over] = 0.0
         self._number = number.copy()
         next_obs = self.obs
-        if len(over):  # of other environments, final_obs is whatever was in its memory
+        if len(over):  # final_obs is undefined for other environments
             next_obs = self.obs.copy()
             next_obs[over] = info["final_obs"][over, -1]
         return PixelStep(

@@ -1,8 +1,8 @@
-"""MountainCar-v0 for training: environments side by side, whose episodes follow one another.
+"""Vectorized MountainCar-v0 environments for training, which reset ended episodes.
 
-Two kinds with the same transitions, bit for bit: Gymnasium's own, each with the wrappers of
-`gymnasium.make`, and the same car computed here. Episode n of environment k has a seed of
-its own, whoever steps it.
+There are two kinds with the same transitions, bit for bit: Gymnasium's environments with the
+wrappers of `gymnasium.make`, and goalreel's own steps. Episode n of environment k has the same
+seed in both.
 """
 
 import itertools
@@ -23,25 +23,25 @@ _FORCE, _GRAVITY = 0.001, 0.0025  # of Gymnasium's MountainCarEnv
 class Step:
     """A step of all environments."""
 
-    frames: int  # steps of the environment that it took, all environments' together
-    lasted: np.ndarray  # (num_envs,) int64, of each: `frame_skip`, fewer at an episode's end
-    rewards: np.ndarray  # (num_envs,) float64, the sums over those frames
+    frames: int  # environment steps, of all environments together
+    lasted: np.ndarray  # (num_envs,) int64 frames: `frame_skip`, or fewer at an episode's end
+    rewards: np.ndarray  # (num_envs,) float64, summed over those frames
     terminated: np.ndarray  # (num_envs,) bool
     truncated: np.ndarray  # (num_envs,) bool
-    next_obs: np.ndarray  # (num_envs, 2) float32, what the step led to, at an episode's end too
-    obs: np.ndarray  # (num_envs, 2) float32, what to act on next: after an end, of the next reset
+    next_obs: np.ndarray  # (num_envs, 2) float32, before any reset
+    obs: np.ndarray  # (num_envs, 2) float32, to act on, after any reset
 
 
 def _seeds(root: int, index: int) -> Iterator[int]:
-    """Yield the seeds of a environment's episodes."""
+    """Yield the seeds of the episodes of an environment."""
     for block in itertools.count():
-        key = (index, block, 0)  # as long as no other spawn key here
+        key = (index, block, 0)  # its length differs from all other spawn keys
         words = np.random.SeedSequence(root, spawn_key=key).generate_state(64, np.uint64)
         yield from (words >> np.uint64(64 - SEED_BITS)).astype(np.int64).tolist()
 
 
 class WrappedCars:
-    """Gymnasium's environments as `gymnasium.make` gives them, stepped one after another.
+    """Environments of `gymnasium.make`, stepped one after another.
 
     Attributes:
         obs: (num_envs, 2) float32, the first observations.
@@ -75,15 +75,15 @@ class WrappedCars:
 
 
 class Cars:
-    """The same cars computed here, in plain Python.
+    """The same cars in plain Python, without Gymnasium.
 
-    A step of a car takes about 1.2 µs, as much as one of the 30 calls of NumPy that would step all
-    cars at once: up to some 60 environments those take longer.
+    A step of one car takes about 1.2 µs, as long as one of the 30 NumPy calls of a batched step.
+    Up to about 60 environments, plain Python is faster.
 
     Attributes:
         positions: (num_envs,) float64, the cars' positions.
-        obs: (num_envs, 2) float32, what to act on next.
-        reached: (num_envs,) float64, the positions that the last step led to, before any reset.
+        obs: (num_envs, 2) float32, the observations to act on.
+        reached: (num_envs,) float64, the positions before any reset.
     """
 
     def __init__(self, seed: int, num_envs: int, frame_skip: int):

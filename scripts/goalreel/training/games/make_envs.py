@@ -1,4 +1,4 @@
-"""Making the environments of a game, of whatever family it is."""
+"""Make the vectorized environments of any game."""
 
 from goalreel.training.games.pixel_envs import PixelEnvs
 from goalreel.training.games.settings import ALE, CAR, GameSettings, family_of
@@ -7,7 +7,7 @@ from goalreel.training.games.settings import ALE, CAR, GameSettings, family_of
 def make_envs(game: GameSettings, seed: int, num_envs: int) -> PixelEnvs:
     """Return `num_envs` environments of a game; the same seed and actions give the same pixels.
 
-    Raises GoalreelError where a package is missing.
+    Raises GoalreelError if a package is missing.
     """
     family = family_of(game.game)
     if family == CAR:

@@ -1,4 +1,4 @@
-"""Environments of Super Mario Bros, each stepped by itself, in the interpreter that has it."""
+"""Environments of Super Mario Bros, stepped one after another."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ _NOOP = 0
 
 
 class _MarioEnv:
-    """A game that begins anew whenever it is over, after some frames without a button.
+    """A game that restarts when it is over, after a random number of no-op frames.
 
-    What the learner sees ends with each life; the game then goes on.
+    An episode of the learner ends with each life, but the game goes on.
     """
 
     def __init__(self, settings: GameSettings, seed: int):
@@ -20,9 +20,9 @@ class _MarioEnv:
 
         self.env, self._settings = MarioEnv(settings.game, obs_type="ram"), settings
         self._rng = np.random.default_rng(seed)
-        self._begin()
+        self._restart()
 
-    def _begin(self) -> None:
+    def _restart(self) -> None:
         self.env.reset()
         self._return = self._distance = 0.0
         for _ in range(
@@ -32,7 +32,7 @@ class _MarioEnv:
         self._lives, self.obs = self.env.lives(), self._seen()
 
     def _frame(self, action: int) -> tuple[float, bool]:
-        """Play a frame; return its reward, and whether the game is over."""
+        """Play one frame; return its reward and whether the game is over."""
         _, reward, over, _, info = self.env.step(action)
         self._return += reward
         self._distance = max(self._distance, float(info["x_pos"]))
@@ -42,29 +42,29 @@ class _MarioEnv:
         return WARPS[self._settings.warp](self.env.render())
 
     def step(self, action: int) -> tuple[float, bool, np.ndarray, tuple | None]:
-        """Return reward, whether the episode terminated, its frame, and a game's end."""
+        """Play one action; return reward, termination, frame, and a finished game's figures."""
         total = 0.0
         for _ in range(self._settings.frame_skip):
             reward, over = self._frame(action)
             total += reward
             if over:
                 break
-        next_obs, left = self._seen(), self.env.lives()
-        died = 0 < left < self._lives
-        self._lives, self.obs, ended = left, next_obs, None
+        next_obs, lives = self._seen(), self.env.lives()
+        died = 0 < lives < self._lives
+        self._lives, self.obs, ended = lives, next_obs, None
         if over:
             ended = self._return, self._distance
-            self._begin()
+            self._restart()
         return total, over or died, next_obs, ended
 
 
 class MarioEnvs:
-    """Environments of Super Mario Bros, a PixelEnvs."""
+    """A PixelEnvs of Super Mario Bros."""
 
     def __init__(self, settings: GameSettings, seed: int, num_envs: int):
-        """Make and reset all games; each environment has a seed of its own for all that follows.
+        """Create and reset all games, each environment with its own seed.
 
-        Raises GoalreelError where its packages are missing.
+        Raises GoalreelError if a package is missing.
         """
         seeds = np.random.SeedSequence(seed).generate_state(num_envs)
         self._envs = [_MarioEnv(settings, int(own)) for own in seeds]
@@ -79,7 +79,7 @@ class MarioEnvs:
         return PixelStep(
             np.array(rewards, np.float32),
             np.array(terminated, bool),
-            np.zeros(len(actions), bool),  # the game's clock ends it
+            np.zeros(len(actions), bool),  # the game has its own clock
             np.stack(next_obs),
             tuple(EndedGame(number, *game) for number, game in enumerate(ended) if game),
         )

@@ -1,4 +1,4 @@
-"""MountainCar-v0 as pixels: all cars step at once, and each picture is drawn and warped once."""
+"""MountainCar-v0 as pixels, with each distinct frame rendered and resized once."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from goalreel.training.games.settings import CAR_GAME, GameSettings
 
 
 class CarPixelEnvs:
-    """Environments of the car, a PixelEnvs. A picture is Gymnasium's `render()`, warped."""
+    """A PixelEnvs of MountainCar-v0, whose frames are those of `render()`, resized."""
 
     actions = 3
 
@@ -37,9 +37,9 @@ class CarPixelEnvs:
             self.obs[over] = self._pixels.observe(self._cars.positions[over])
             self._returns[over] = 0.0
             self._furthest[over] = self._cars.positions[over]
-        # An action costs 1, however many frames it lasts.
+        # The reward is -1 per action, whatever the number of frames.
         rewards = np.sign(step.rewards).astype(np.float32)
         return PixelStep(rewards, step.terminated, step.truncated, next_obs, ended)
 
     def close(self) -> None:
-        """Do nothing: nothing must be freed."""
+        """Do nothing."""

@@ -1,7 +1,7 @@
-"""Environments given as pixels, several side by side, whose episodes follow one another.
+"""Vectorized environments whose observations are single 84x84 frames.
 
-Frames are not stacked here: who acts stacks what it acts on, the replay buffer what is learned
-from. Collectors import this under NumPy 1.26 too, without PyTorch.
+Collectors and replay buffer stack the frames. Collectors import this module without PyTorch, also
+with NumPy 1.26.
 """
 
 from dataclasses import dataclass
@@ -12,37 +12,37 @@ import numpy as np
 
 @dataclass(frozen=True)
 class EndedGame:
-    """A whole game that ended, whatever the learner's episodes were."""
+    """A finished game, which may consist of several episodes of the learner."""
 
     index: int
-    return_: float  # the sum of the environment's own rewards, not clipped
-    distance: float  # the furthest position, in the environment's units (pixels in Mario), or nan
+    return_: float  # the sum of the unclipped rewards
+    distance: float  # the furthest position (in pixels for Mario), or nan
 
 
 @dataclass(frozen=True)
 class PixelStep:
     """A step of all environments."""
 
-    rewards: np.ndarray  # (num_envs,) float32, as the learner gets them
-    terminated: np.ndarray  # (num_envs,) bool, of the learner's episode, which ends with a life
+    rewards: np.ndarray  # (num_envs,) float32, clipped
+    terminated: np.ndarray  # (num_envs,) bool, also at the loss of a life
     truncated: np.ndarray  # (num_envs,) bool
-    next_obs: np.ndarray  # (num_envs, 84, 84) uint8, what the step led to, at an episode's end too
-    ended: tuple[EndedGame, ...]  # the games that are over
+    next_obs: np.ndarray  # (num_envs, 84, 84) uint8, before any reset
+    ended: tuple[EndedGame, ...]  # the games that ended
 
 
 class PixelEnvs(Protocol):
-    """Environments side by side.
+    """Vectorized environments.
 
     Attributes:
-        actions: how many there are to choose from, 0 to actions - 1.
-        obs: (num_envs, 84, 84) uint8, what to act on next: after an end, that of the next reset.
+        actions: number of actions.
+        obs: (num_envs, 84, 84) uint8, the observations to act on, after any reset.
     """
 
     actions: int
     obs: np.ndarray
 
     def step(self, actions: np.ndarray) -> PixelStep:
-        """Take (num_envs,) actions and reset where an episode ended; returned arrays stay as is."""
+        """Take (num_envs,) actions, and reset ended episodes; later steps keep the arrays."""
 
     def close(self) -> None:
-        """Free what the environments hold."""
+        """Free the resources of the environments."""

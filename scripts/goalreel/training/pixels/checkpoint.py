@@ -1,16 +1,15 @@
-"""Checkpoints of a pixel training, from which it resumes with the same buffer.
+"""Write and read checkpoints of a training from pixels, with its replay buffer.
 
-One file, an archive as `torch.save` writes it (weights and plain values alone):
+A checkpoint is an archive of `torch.save` with weights and plain values only:
 
     kind, version     "goalreel pixels" and the version of this layout
-    identity          what must agree to resume: see `identity_of`
+    identity          the settings that must agree to resume: see `identity_of`
     learner           PixelLearner.state()
-    replay            FrameReplay.state(), which is read by a memory map, never copied whole
-    progress          what else the training resumes from: counters, generators, ...
+    replay            FrameReplay.state(), which is memory-mapped and never copied as a whole
+    progress          counters, random generators and other state
 
-It ends with a checksum. It is read with `weights_only=True`, which refuses anything that could run.
-A bad one is no `UnusableFileError`, which the workflow would delete: hours of training may be in
-it.
+The file ends with a checksum. `weights_only=True` makes `torch.load` reject code. A damaged
+checkpoint raises no `UnusableFileError`, because the workflow would delete hours of training.
 """
 
 import os
@@ -27,13 +26,13 @@ from goalreel.policies.pixel_network import NETWORKS
 from goalreel.training.pixels.settings import PipelineSettings
 
 _KIND = {"kind": "goalreel pixels", "version": 4}
-# Options that may change on the way: how long to train, what to tell, how to compute.
+# Options that may change when a training resumes.
 _FREE = ("total_timesteps", "train_freq", "gradient_steps", "eval_freq", "n_eval_episodes",
          "python", "autocast", "device")  # fmt: skip
 
 
 def identity_of(game: Mapping, settings: PipelineSettings, actions: int, code: str = "") -> dict:
-    """Return what two trainings must share for one to resume the other; plain values."""
+    """Return the settings that must agree to resume a training, as plain values."""
     identity = {f"game.{name}": value for name, value in game.items()}
     identity |= {f"pixels.{n}": v for n, v in vars(settings).items() if n not in _FREE}
     layers = {"layers.network": NETWORKS[settings.network], "layers.actions": actions}
@@ -41,11 +40,11 @@ def identity_of(game: Mapping, settings: PipelineSettings, actions: int, code: s
 
 
 def write_checkpoint(path: str | os.PathLike, identity: Mapping, learner, replay, progress) -> None:
-    """Write a checkpoint over the last one, which stays until the new one is whole.
+    """Replace a checkpoint atomically.
 
     Args:
-        path: of the file.
-        identity: of the training.
+        path: the file.
+        identity: the result of `identity_of`.
         learner: a PixelLearner.
         replay: a FrameReplay.
         progress: plain values and arrays in dicts, lists and tuples.
@@ -62,33 +61,32 @@ def write_checkpoint(path: str | os.PathLike, identity: Mapping, learner, replay
 
 
 def resume(path: str | os.PathLike, identity: Mapping, learner, replay) -> dict:
-    """Resume a PixelLearner and a FrameReplay from a checkpoint; return its progress.
+    """Restore a PixelLearner and a FrameReplay from a checkpoint, and return its progress.
 
-    Raises GoalreelError, naming the file, if it is truncated, of another training, or holds
-    anything that could run.
+    Raises GoalreelError if the file is damaged, contains code, or has another identity.
     """
     import torch
 
+    fix = "Delete it to start the training again."
     try:
         check_trailer(path)
         content = torch.load(Path(path), map_location="cpu", weights_only=True, mmap=True)
         if differences := _differences(content, _KIND):
-            raise GoalreelError(f"it is of another version: {differences}")
+            raise GoalreelError(f"it is from another version of goalreel: {differences}")
         if differences := _differences(content["identity"], identity):
-            raise GoalreelError(f"it is of another training: {differences}")
+            fix = "Restore these settings, or delete it to start the training again."
+            raise GoalreelError(differences)
         learner.load(content["learner"])
         replay.load(content["replay"])
         return _changed(content["progress"], torch.Tensor, torch.Tensor.numpy)
-    except Exception as error:  # of pickle, zipfile and PyTorch, of many kinds
+    except Exception as error:  # pickle, zipfile and PyTorch raise many kinds
         problem = error.problem if isinstance(error, UnusableFileError) else str(error)
         problem = problem.partition("\n")[0] or type(error).__name__
-        raise GoalreelError(
-            f"{path}: cannot be resumed from: {problem}; delete it to begin the training again"
-        ) from None
+        raise GoalreelError(f"{path}: Cannot resume from it. {fix}\n  {problem}") from None
 
 
 def _differences(actual: Mapping, expected: Mapping) -> str:
-    """Return the expected keys whose values differ, with both values."""
+    """Return the keys whose values differ, with both values."""
     return ", ".join(
         f"{key} is {actual.get(key)!r}, not {value!r}"
         for key, value in sorted(expected.items())
@@ -97,7 +95,7 @@ def _differences(actual: Mapping, expected: Mapping) -> str:
 
 
 def _changed(value, kind: type, change):
-    """Return nested dicts, lists and tuples in which each `kind` is changed."""
+    """Return nested dicts, lists and tuples with `change` applied to each `kind`."""
     if isinstance(value, kind):
         return change(value)
     if isinstance(value, Mapping):

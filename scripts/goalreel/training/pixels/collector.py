@@ -1,9 +1,9 @@
-"""The processes that play: collectors, evaluations, and what asks how many actions a game has.
+"""The programs of the processes that play: collectors, evaluations, the number of actions.
 
-A collector plays N environments and writes its steps into a ring. It takes no lock, and waits only
-for a full ring. These processes need NumPy and the game alone, so that the interpreter may be
-another than the trainer's: PyTorch would save half a millisecond a step and take seconds to import.
-They end when the trainer has ended.
+A collector plays N environments and writes the steps into a ring. It takes no lock, and waits only
+if the ring is full. These processes need only NumPy and the game, so that their interpreter may
+differ from the trainer's. PyTorch would save 0.5 ms per step, but takes seconds to import. The
+processes end when the trainer ends.
 """
 
 import contextlib
@@ -25,39 +25,40 @@ from goalreel.training.shared_memory.arrays import Fields, shared_arrays
 from goalreel.training.shared_memory.ring import Ring
 from goalreel.training.shared_memory.weights import AbandonedError, SharedWeights
 
-END = -1  # the action of a row that holds an episode's last frame alone, and is no step
-_PAUSE = 0.002  # seconds between two tries to write into a full ring; with 0.5 ms, a collector
-# that waits for the learner took a tenth of the whole training's CPU time
-_SEED = 10_000  # of the games of an evaluation; a training's own are hashes of its seed
-_NICE = 5  # an evaluation gives way to the training
+END = -1  # the action of a row that is no step, but the last frame of an episode
+# Seconds between two tries to write into a full ring. With 0.5 ms, a waiting collector took a tenth
+# of the CPU time of the training.
+_PAUSE = 0.002
+_SEED = 10_000  # of evaluations; a training uses hashes of its own seed
+_NICE = 5  # evaluations have a lower priority than the training
 
 STATE: Fields = {"epsilon": ("<f8", (1,)), "blocked": ("<i8", (1024,))}
-"""The share of random actions, which the trainer writes; the nanoseconds that each collector, of at
-most 1,024, waited for room, which it writes."""
+"""The share of random actions, which the trainer writes, and the nanoseconds that each collector
+(at most 1,024) waited for space, which the collector writes."""
 EPISODE: Fields = {"return": ("<f8", ()), "distance": ("<f8", ())}
-"""A game that has ended; see pixel_envs.EndedGame."""
-EPISODES = 1024  # that a collector's second ring holds
+"""A finished game, as pixel_envs.EndedGame."""
+EPISODES = 1024  # capacity of a collector's ring of finished games
 
 
 def step_fields(shape: tuple[int, int] = (SIDE, SIDE)) -> Fields:
-    """Return the fields of a step, as rings and replay hold them, for frames of a shape (H, W)."""
+    """Return the fields of a step in rings and replay buffer, for frames of a shape (H, W)."""
     return {
         "frame": ("u1", shape),
-        "env": ("<i4", ()),  # the environment's number
+        "env": ("<i4", ()),  # index of the environment
         "action": ("<i2", ()),
         "reward": ("<f4", ()),
-        "episode_step": ("<i4", ()),  # steps since its reset
+        "episode_step": ("<i4", ()),  # steps since the reset
         "terminated": ("u1", ()),
     }
 
 
 def next_stacks(stacks: np.ndarray, obs: np.ndarray, ended: np.ndarray) -> np.ndarray:
-    """Return the stacks, (num_envs, stack, H, W), after a step; a first frame is repeated.
+    """Return the frame stacks, (num_envs, stack, H, W), after a step; a first frame is repeated.
 
     Args:
-        stacks: before the step.
-        obs: (num_envs, H, W), what to act on next.
-        ended: (num_envs,) bool, whose episodes ended.
+        stacks: the stacks before the step.
+        obs: (num_envs, H, W), the new frames.
+        ended: (num_envs,) bool, whether each episode ended.
     """
     after = np.concatenate([stacks[:, 1:], obs[:, None]], axis=1)
     after[ended] = obs[ended][:, None]
@@ -65,7 +66,7 @@ def next_stacks(stacks: np.ndarray, obs: np.ndarray, ended: np.ndarray) -> np.nd
 
 
 class Collector:
-    """The environments of a collector, and what it writes to."""
+    """The environments of a collector and its shared memory."""
 
     def __init__(
         self,
@@ -78,17 +79,17 @@ class Collector:
         weights: Fields,
         fds: Mapping[str, int],
     ):
-        """Join the shared memory.
+        """Open the shared memory.
 
         Args:
-            envs: what it plays.
-            alive: waits for room, or for weights, end when this is false.
-            seed: which no other collector and no other session has.
-            number: of the collector.
-            stack: frames of an observation.
-            capacity: steps of its ring.
+            envs: the environments.
+            alive: returns whether to go on waiting for space or weights.
+            seed: unique to this collector and session.
+            number: index of the collector.
+            stack: number of frames in an observation.
+            capacity: number of steps in the ring.
             weights: fields of the shared weights.
-            fds: of the memory, by its purpose.
+            fds: file descriptors of the shared memory, by purpose.
         """
         self._steps = Ring(step_fields(), capacity, fds["steps"])
         self._episodes = Ring(EPISODE, EPISODES, fds["episodes"])
@@ -103,7 +104,7 @@ class Collector:
         self._stacks = np.repeat(envs.obs[:, None], stack, axis=1)
 
     def step(self) -> None:
-        """Act in all environments once, and write the step into the ring.
+        """Step all environments, and write the step into the ring.
 
         Raises AbandonedError if the trainer ended while it wrote weights.
         """
@@ -141,7 +142,7 @@ class Collector:
         return actions
 
     def _last_frames(self, cut: np.ndarray, next_obs: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the rows of the last frames of episodes that were truncated."""
+        """Return the rows with the last frames of truncated episodes."""
         zeros = np.zeros(len(cut))
         return {
             **{"frame": next_obs[cut], "env": self._numbers[cut], "action": zeros + END},
@@ -149,7 +150,7 @@ class Collector:
         }
 
     def _write(self, rows: Mapping[str, np.ndarray]) -> None:
-        """Write rows into the ring, waiting for room while the trainer is alive."""
+        """Write rows into the ring, and wait for space while the trainer is alive."""
         start, done = time.monotonic_ns(), self._steps.push(rows)
         if done == len(rows["env"]):
             return
@@ -160,13 +161,13 @@ class Collector:
 
 
 def actions(game: Mapping) -> None:
-    """Print how many actions a game has."""
+    """Print the number of actions of a game."""
     with contextlib.closing(make_envs(GameSettings(**game), 0, 1)) as envs:
         print(envs.actions)
 
 
 def collect(game: Mapping, num_envs: int, seed: Sequence[int], **others) -> None:
-    """Play until the trainer has ended; others: of Collector."""
+    """Play until the trainer ends; others: arguments of Collector."""
     own = int(np.random.SeedSequence(seed).generate_state(1)[0])
     envs = make_envs(GameSettings(**game), own, num_envs)
     collector = Collector(envs, child_process.parent_is_alive, seed, **others)
@@ -176,9 +177,14 @@ def collect(game: Mapping, num_envs: int, seed: Sequence[int], **others) -> None
 
 
 def evaluate(game: Mapping, stack: int, games: int, weights: Fields, fd: int) -> None:
-    """Play greedy games on fixed seeds by the weights in a descriptor's memory; print the returns.
+    """Play greedy games from fixed seeds, and print their returns.
 
-    The returns are those of the first game of each of `games` environments.
+    Args:
+        game: fields of GameSettings.
+        stack: number of frames in an observation.
+        games: number of environments, each of which plays one game.
+        weights: fields of the weights.
+        fd: file descriptor of the weights' memory.
     """
     os.nice(_NICE)
     actor = Actor.of(shared_arrays(weights, fd)[1])

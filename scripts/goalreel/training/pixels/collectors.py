@@ -1,7 +1,6 @@
-"""The trainer's side of the processes that play: it starts them, reads what they made, ends them.
+"""Start the processes that play, read their steps and end them.
 
-They share memory without names with the trainer, by descriptors, so none is left behind, however
-they end.
+They share anonymous memory with the trainer, which the system frees however they end.
 """
 
 import json
@@ -11,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, quoted
 from goalreel.training.pixels.collector import EPISODE, EPISODES, STATE, step_fields
 from goalreel.training.pixels.settings import PipelineSettings
 from goalreel.training.shared_memory import child_process
@@ -20,7 +19,7 @@ from goalreel.training.shared_memory.child_process import Child
 from goalreel.training.shared_memory.ring import Ring
 from goalreel.training.shared_memory.weights import SharedWeights, fields_of
 
-_ANSWER = 120.0  # seconds for a game to print its number of actions
+_TIMEOUT = 120.0  # seconds for a game to print its number of actions
 
 
 def _start(python: str, job: str, values: Mapping, fds=()) -> Child:
@@ -31,8 +30,8 @@ class Collectors:
     """The collectors of a training.
 
     Attributes:
-        children: their processes.
-        rings: of their steps (collector.step_fields), in the same order.
+        children: the processes.
+        rings: the rings of their steps (collector.step_fields), in the same order.
     """
 
     def __init__(
@@ -43,17 +42,17 @@ class Collectors:
         weights: Mapping[str, np.ndarray],
         epsilon: float,
     ):
-        """Start all processes, which play by the first weights and share of random actions.
+        """Start all processes.
 
         Args:
             settings: of the training.
             game: GameSettings as a dict.
-            session: whose seeds no other session has.
-            weights: the first ones.
-            epsilon: the first share of random actions.
+            session: number of the session, for seeds of its own.
+            weights: initial weights.
+            epsilon: initial share of random actions.
 
         Raises:
-            GoalreelError: if the interpreter cannot be run.
+            GoalreelError: the interpreter cannot run.
         """
         self.children: list[Child] = []
         numbers = range(settings.collectors)
@@ -79,7 +78,7 @@ class Collectors:
             raise
 
     def publish(self, weights: Mapping[str, np.ndarray]) -> None:
-        """Give all collectors new weights."""
+        """Publish new weights to all collectors."""
         self._weights.write(weights)
 
     def explore(self, epsilon: float) -> None:
@@ -87,11 +86,11 @@ class Collectors:
         self._state["epsilon"][0] = epsilon
 
     def blocked(self) -> float:
-        """Return the seconds that collectors waited for room, of all together."""
+        """Return the seconds that all collectors together waited for space."""
         return int(self._state["blocked"].sum()) / 1e9
 
     def ended(self) -> list[tuple[float, float]]:
-        """Return the return and distance of each game that has ended since the last call."""
+        """Return the return and distance of each game that ended since the last call."""
         games = []
         for ring in self._episodes:
             rows = ring.items(EPISODES)
@@ -101,13 +100,13 @@ class Collectors:
         return games
 
     def check(self) -> None:
-        """Raise GoalreelError if a collector has ended."""
+        """Raise GoalreelError if a collector ended."""
         for number, child in enumerate(self.children):
             if child.has_ended(f"collector {number}"):
-                raise GoalreelError(f"collector {number} ended before the training")
+                raise GoalreelError(f"collector {number} ended early. Run the same command again.")
 
     def close(self) -> None:
-        """End all processes, and free their memory; a second time nothing happens."""
+        """End all processes and free their memory; a second call does nothing."""
         child_process.end(self.children)
         for fd in self._fds:
             os.close(fd)
@@ -115,12 +114,12 @@ class Collectors:
 
 
 class GreedyGames:
-    """The greedy games of one evaluation, while a process beside the training plays them."""
+    """The greedy games of one evaluation, which a separate process plays."""
 
     def __init__(
         self, settings: PipelineSettings, game: Mapping, weights: Mapping[str, np.ndarray]
     ):
-        """Begin to play. Raises GoalreelError if the interpreter cannot be run."""
+        """Start the process. Raises GoalreelError if the interpreter cannot run."""
         fields = fields_of(weights)
         self._fd, arrays = shared_arrays(fields)
         for name, array in arrays.items():
@@ -130,7 +129,7 @@ class GreedyGames:
         self._child = _start(settings.interpreter, "evaluate", values, [self._fd])
 
     def returns(self) -> list[float] | None:
-        """Return the games' returns, None while it plays. Raises GoalreelError if it failed."""
+        """Return the returns, None while the games last. Raises GoalreelError if it failed."""
         return json.loads(self._child.printed()) if self._child.has_ended("an evaluation") else None
 
     def close(self) -> None:
@@ -140,18 +139,20 @@ class GreedyGames:
 
 
 def actions_of(python: str, game: Mapping) -> int:
-    """Return how many actions a game has, as a collector's interpreter finds it.
+    """Return the number of actions of a game, from the interpreter of the collectors.
 
-    Raises GoalreelError if the interpreter does not start, or the game does not.
+    Raises GoalreelError if the interpreter or the game does not start.
     """
     child = _start(python, "actions", {"game": game})
     try:
-        child.process.wait(_ANSWER)
+        child.process.wait(_TIMEOUT)
         child.has_ended(game["game"])
         return int(child.printed().split()[-1])
     except GoalreelError as error:
-        raise GoalreelError(f"{error} (see pixels.game and pixels.python)") from None
+        raise GoalreelError(f"{error}\n  See pixels.game and pixels.python.") from None
     except subprocess.TimeoutExpired:
-        raise GoalreelError(f"{python} did not start {game['game']} in {_ANSWER:g} s") from None
+        raise GoalreelError(
+            f"pixels.python: {quoted(python)} did not start {game['game']} within {_TIMEOUT:g} s."
+        ) from None
     finally:
         child_process.end([child])

@@ -1,11 +1,11 @@
-"""The replay buffer of frames: each is held once, and stacked when it is sampled.
+"""A replay buffer that stores each frame once and stacks frames when it samples.
 
-Every environment has a ring of its own, its steps in order. A step holds the frame of its
-observation, the action, the reward and whether it terminated the episode; the frame that it led to
-is that of the next step. A truncated episode ends with a step whose frame alone counts. Where the
-next step is of another episode, its `episode_step` shows it: no stack and no return reaches across.
+Every environment has its own ring of consecutive steps. A step contains the frame of its
+observation, the action, the reward and whether it terminated the episode. The next observation is
+in the next step. A truncated episode ends with a row that is no step and contains only a frame.
+`episode_step` shows where an episode starts, so that no stack or n-step return spans two episodes.
 
-The arrays are PyTorch's, on the learner's device, and what is sampled is chosen and gathered there.
+The arrays are PyTorch tensors on the learner's device, which also samples.
 """
 
 from collections.abc import Mapping
@@ -21,27 +21,27 @@ from goalreel.training.pixels.collector import step_fields
 from goalreel.training.pixels.settings import RING
 
 _TRIES = 100
-_CONTAINER = Path("/sys/fs/cgroup/memory.max")  # a container that takes more is killed silently
+_CONTAINER = Path("/sys/fs/cgroup/memory.max")  # the memory limit of a container
 
 
 @dataclass(frozen=True)
 class ReplayBatch:
-    """A sample of steps, each with what followed it for up to n steps."""
+    """A batch of n-step transitions."""
 
     stacks: torch.Tensor  # (n, stack, H, W) uint8, the oldest frame first
     actions: torch.Tensor  # (n,) int64
     returns: torch.Tensor  # (n,) float32, the discounted sum of the rewards
-    next_stacks: torch.Tensor  # as stacks, of the step after these; any where it terminated
-    discounts: torch.Tensor  # (n,) float32, of the value of next_stacks; 0 where it terminated
+    next_stacks: torch.Tensor  # as stacks, n steps later; arbitrary after termination
+    discounts: torch.Tensor  # (n,) float32, of the value of next_stacks; 0 after termination
 
 
 class FrameReplay:
-    """The latest steps of all environments.
+    """A replay buffer of the latest steps of all environments.
 
     Attributes:
-        size: steps of an environment.
-        count: (num_envs,) int64, how many steps each environment has ever held.
-        device: PyTorch's, where the steps are.
+        size: capacity in steps per environment.
+        count: (num_envs,) int64, the number of steps that each environment ever added.
+        device: the PyTorch device of the arrays.
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class FrameReplay:
         gamma: float = 0.99,
         device: torch.device | str = "cpu",
     ):
-        """Reserve room for `size` steps, with frames of a shape (H, W), of each environment.
+        """Allocate `size` steps per environment, with frames of a shape (H, W).
 
-        Raises GoalreelError if the device has less memory than that takes, before any is touched,
-        and if the environments' rings are too short to sample from.
+        Raises GoalreelError if the memory of the device does not suffice, or if the rings are too
+        short to sample from.
         """
         fields = {name: spec for name, spec in step_fields(shape).items() if name != "env"}
         self.device = torch.device(device)
@@ -65,8 +65,8 @@ class FrameReplay:
                       self.device)  # fmt: skip
         if size <= (least := stack + n_step + 2 * RING):
             raise GoalreelError(
-                f"a replay buffer of {num_envs * size:,} steps has {size:,} for each of {num_envs} "
-                f"environments; it needs more than {least:,} for each"
+                f"pixels.buffer_size: {num_envs * size:,} steps are {size:,} per environment. "
+                f"Use at least {num_envs * (least + 1):,}."
             )
         self.size, self._stack, self._n_step = size, stack, n_step
         self.count = np.zeros(num_envs, np.int64)
@@ -83,30 +83,32 @@ class FrameReplay:
         self._powers = gamma ** torch.arange(n_step + 1.0, device=self.device)
 
     def __len__(self) -> int:
-        """Return the number of steps that are held."""
+        """Return the number of steps in the buffer."""
         return int(np.minimum(self.count, self.size).sum())
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Return all that `load` needs, without copies on a CPU."""
+        """Return the state for `load`; on a CPU the arrays are not copied."""
         return {"count": torch.from_numpy(self.count), **self._steps}
 
     def load(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Copy the state of a buffer of this size; maps of files will do.
+        """Copy a state, which may be memory-mapped, into this buffer.
 
-        What is appended next begins with a reset, so that nothing is stacked across the gap.
-        Raises GoalreelError for the state of another buffer.
+        The rows appended next start with a reset, so that no stack spans the gap. Raises
+        GoalreelError if the state has other shapes.
         """
         for name, own in self.state().items():
             if name not in state or state[name].shape != own.shape:
-                raise GoalreelError(f"the replay buffer's {name} is not of {tuple(own.shape)}")
+                raise GoalreelError(
+                    f"{name} in the replay buffer has not the shape {tuple(own.shape)}"
+                )
             own.copy_(state[name])
 
     def append(self, rows: Mapping[str, np.ndarray], first_env: int = 0) -> None:
-        """Add steps, in order of each environment; env 0 of the rows is environment `first_env`."""
+        """Add steps in the order of each environment; `env` 0 is environment `first_env`."""
         envs = rows["env"] + first_env
         order = np.argsort(envs, kind="stable")
         counts = np.bincount(envs, minlength=len(self.count))
-        numbers = np.empty(len(envs), np.int64)  # of each row among those of its environment
+        numbers = np.empty(len(envs), np.int64)  # index among the new rows of its environment
         numbers[order] = np.arange(len(envs)) - np.repeat(np.cumsum(counts) - counts, counts)
         places = self._sent(envs * self.size + (self.count[envs] + numbers) % self.size)
         for name, field in self._steps.items():
@@ -114,12 +116,12 @@ class FrameReplay:
         self.count += counts
 
     def sample(self, count: int, rng: torch.Generator) -> ReplayBatch | None:
-        """Return `count` steps, each as likely as another; None while hardly any can be chosen.
+        """Return `count` uniformly random steps, None if too few steps are available.
 
-        A stack that reaches back to a reset repeats its first frame, as Gymnasium's
+        A stack at the start of an episode repeats the first frame, as Gymnasium's
         FrameStackObservation does. The newest n steps of an environment are not sampled yet.
 
-        rng: of the buffer's device.
+        rng: a generator on the device of the buffer
         """
         batches, missing = [], count
         for _ in range(_TRIES):
@@ -132,13 +134,13 @@ class FrameReplay:
         return None
 
     def _draw(self, count: int, rng: torch.Generator) -> ReplayBatch | None:
-        """Return up to `count` steps, or None if there are none."""
+        """Return at most `count` steps, or None."""
         oldest = np.maximum(self.count - self.size, 0)
         held = np.maximum(self.count - self._n_step - oldest, 0)
         if not held.sum():
             return None
         ends = np.cumsum(held)
-        # Twice as many as are asked for, since some may not be sampled.
+        # Twice as many, because some are not valid.
         picked = torch.randint(int(ends[-1]), (2 * count,), generator=rng, device=self.device)
         envs = torch.searchsorted(self._sent(ends), picked, right=True)
         oldest = self._sent(oldest)[envs]
@@ -146,10 +148,10 @@ class FrameReplay:
         base = envs * self.size
         chain = base[:, None] + (steps[:, None] + self._ahead) % self.size
         episode_steps = self._steps["episode_step"][chain]
-        # Up to `last`, 0 to n, each step follows the one before it in its episode.
+        # The steps up to `last`, 0 to n, are of the same episode.
         last = (episode_steps == episode_steps[:, :1] + self._ahead).cumprod(1).sum(1) - 1
         terminated = self._steps["terminated"][chain].gather(1, last[:, None])[:, 0] > 0
-        terminated &= last < self._n_step  # else its reward is not among the n
+        terminated &= last < self._n_step  # else its reward is not one of the n
         length = last + terminated
         good = (length > 0) & (steps - episode_steps[:, 0].clamp(max=self._stack - 1) >= oldest)
         (kept,) = good.nonzero(as_tuple=True)
@@ -184,7 +186,7 @@ def _joined(batches: list[ReplayBatch]) -> ReplayBatch:
 
 
 def _check_memory(step: int, steps: int, device: torch.device) -> None:
-    """Raise GoalreelError if so many steps, of so many bytes, do not fit into a device's memory."""
+    """Raise GoalreelError if `steps` of `step` bytes do not fit into the memory of a device."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
     else:
@@ -193,7 +195,6 @@ def _check_memory(step: int, steps: int, device: torch.device) -> None:
             free = min(free, int(limit))
     if step * steps > free:
         raise GoalreelError(
-            f"pixels.buffer: {steps:,} steps take {step * steps / 2**30:,.1f} GiB; this machine, "
-            f"its container or its GPU has {free / 2**30:,.1f} GiB free. "
-            f"Take at most {free // step:,}."
+            f"pixels.buffer_size: {steps:,} steps need {step * steps / 2**30:,.1f} GiB of memory, "
+            f"and {free / 2**30:,.1f} GiB is free. Use at most {free // step:,}."
         )

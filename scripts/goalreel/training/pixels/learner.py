@@ -1,7 +1,8 @@
-"""The learner of pixels: a Q-network, its target, and updates.
+"""A Q-network of pixels, its target network and their updates.
 
-Sources are those of dqn.learner, and H. van Hasselt et al., "Deep Reinforcement Learning with
-Double Q-learning" (2016); returns over n steps are those of M. Hessel et al., "Rainbow" (2018).
+In addition to the sources of dqn.learner, Double DQN is by H. van Hasselt et al., "Deep
+Reinforcement Learning with Double Q-learning" (2016), and n-step returns are those of M. Hessel et
+al., "Rainbow" (2018).
 """
 
 import copy
@@ -20,16 +21,16 @@ _HALF = {"cpu": torch.bfloat16, "cuda": torch.float16}
 
 
 class PixelLearner:
-    """A network in training.
+    """A Q-network in training.
 
     Attributes:
         model: the network.
-        device: where it learns.
-        updates: how many there were.
+        device: the PyTorch device.
+        updates: number of updates so far.
     """
 
     def __init__(self, settings: PipelineSettings, actions: int, seed: int):
-        """Begin with random weights, the same for the same seed."""
+        """Create random weights, the same for the same seed."""
         self._settings, self.updates = settings, 0
         self.device = torch.device(
             settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -42,30 +43,30 @@ class PixelLearner:
         self._optimizer = torch.optim.Adam(
             self.model.parameters(), lr=settings.learning_rate, fused=True
         )
-        self._sums = torch.full((2,), torch.nan, device=self.device)  # of the latest update
+        self._sums = torch.full((2,), torch.nan, device=self.device)  # loss and TD error
         half = _HALF[self.device.type]
         halved = settings.autocast and computes_in_half(self.device)
-        # A context of its own for each thread.
+        # Each thread needs its own context.
         self._autocast = partial(torch.autocast, self.device.type, half, enabled=halved)
-        scaled = halved and half is torch.float16  # whose range is small
+        scaled = halved and half is torch.float16  # because of its small range
         self._scaler = torch.amp.GradScaler(self.device.type, enabled=scaled)
 
     @torch.no_grad()
     def target_values(self, batch: ReplayBatch) -> torch.Tensor:
-        """Return the target network's values, (n, actions) float32, of what follows a batch.
+        """Return the target network's values, (n, actions) float32, of the next observations.
 
-        Any thread may call it: it changes nothing, and no update changes what it reads.
+        Any thread may call it: it changes nothing, and updates do not change the target network.
         """
         with self._autocast():
             return self._target(batch.next_stacks).float()
 
     def learn(self, batch: ReplayBatch, values: torch.Tensor, rate_left: float = 1.0) -> None:
-        """Make one update; `learned` tells of it.
+        """Make one update, whose figures are in `learned`.
 
         Args:
-            batch: the steps to learn from.
+            batch: the transitions.
             values: their `target_values`.
-            rate_left: the share of the settings' learning rate that this update has.
+            rate_left: factor of the learning rate.
         """
         for group in self._optimizer.param_groups:
             group["lr"] = self._settings.learning_rate * rate_left
@@ -86,21 +87,21 @@ class PixelLearner:
 
     @property
     def learned(self) -> dict[str, float]:
-        """The mean loss, and size of the temporal difference, of the latest update.
+        """The mean loss and absolute TD error of the latest update.
 
-        A GPU is waited for here alone.
+        Only this property waits for a GPU.
         """
         return dict(zip(("loss", "td_error"), self._sums.tolist(), strict=True))
 
     @torch.no_grad()
     def _targets(self, batch: ReplayBatch, values: torch.Tensor) -> torch.Tensor:
-        """Return the target values, (n,) float32, of a batch's actions; values: (n, actions)."""
+        """Return the target values, (n,) float32, of the actions; values: (n, actions)."""
         best = values.max(dim=1).values
         if self._settings.double:
             with self._autocast():
                 chosen = self.model(batch.next_stacks).argmax(dim=1, keepdim=True)
             best = values.gather(1, chosen).squeeze(1)
-        # Where an episode terminated the frames mean nothing, and the discount is 0.
+        # After termination the next frames are arbitrary, and the discount is 0.
         return batch.returns + batch.discounts * best
 
     def update_target(self) -> None:
@@ -108,11 +109,11 @@ class PixelLearner:
         self._target.load_state_dict(self.model.state_dict())
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return float32 weights for those who play: the same names and shapes at any time."""
+        """Return float32 weights for the collectors, always with the same names and shapes."""
         return weights_for_acting(self.model)
 
     def state(self) -> dict:
-        """Return all that `load` needs; the next update changes it."""
+        """Return the state for `load`; the next update changes its tensors."""
         return {
             **{"network": self.model.state_dict(), "target": self._target.state_dict()},
             **{"optimizer": self._optimizer.state_dict(), "scaler": self._scaler.state_dict()},
@@ -120,7 +121,7 @@ class PixelLearner:
         }
 
     def load(self, state: dict) -> None:
-        """Resume from a state. Raises RuntimeError or ValueError for one of another network."""
+        """Restore a state. Raises RuntimeError or ValueError if it is of another network."""
         self.model.load_state_dict(state["network"])
         self._target.load_state_dict(state["target"])
         self._optimizer.load_state_dict(state["optimizer"])
@@ -129,6 +130,6 @@ class PixelLearner:
 
 
 def computes_in_half(device: torch.device) -> bool:
-    """Return whether a device has instructions for its half precision; else it is emulated."""
+    """Return whether a device has instructions for half precision, instead of emulating it."""
     abilities = torch.cpu.get_capabilities()  # "avx512_bf16", "amx_bf16" and such
     return device.type != "cpu" or any(has for name, has in abilities.items() if "bf16" in name)

@@ -1,7 +1,6 @@
-"""The monitor of a training from pixels: a line every few seconds, also as a table and a plot.
+"""Monitor a training from pixels: a line every few seconds, a table and a plot.
 
-Counters run from the training's start, a stop in between included; rates are those since the
-sample before.
+Counters include all sessions of the training. Rates are since the previous sample.
 """
 
 import csv
@@ -31,29 +30,29 @@ _PANELS = (
 
 
 class Monitor:
-    """Writes each sample into the table at once, for other readers, and for after a crash."""
+    """Writes each sample to the table at once, so that it can be read during the training."""
 
     def __init__(self, first: Mapping, total: int, rows: list[list], table: Path):
-        """Begin the file `table` with the rows of a training that is resumed.
+        """Write the rows of a resumed training to the table.
 
         Args:
-            first: a sample before the first one.
-            total: decisions of the training.
-            rows: of the table so far, cells below COLUMNS, to which rows are added.
-            table: its file.
+            first: the sample at the start of the session.
+            total: number of decisions of the training.
+            rows: rows of COLUMNS so far, to which the monitor adds.
+            table: the file.
         """
         self._rows, self._table = rows, table
         write_rows(table, rows)
         self._before, self._total, self._at = first, total, time.monotonic()
 
     def is_due(self) -> bool:
-        """Return whether it is time for another sample."""
+        """Return whether the next sample is due."""
         return time.monotonic() - self._at >= EVERY
 
     def take(self, sample: Mapping) -> None:
-        """Write the line and the row of a sample.
+        """Print and write a sample.
 
-        sample: the columns without rates; `blocked` and `learning` are the seconds up to now.
+        sample: the columns without rates, and the total seconds `blocked` and `learning`
         """
         before, self._before, self._at = self._before, sample, time.monotonic()
         rates = {
@@ -102,7 +101,7 @@ def _line(row: Mapping, total: int) -> str:
 
 
 def plot_training(path: str | os.PathLike, rows: Sequence[Sequence], game: str, spec: str) -> None:
-    """Draw the curves of a monitor's table, rows below COLUMNS, as SVG."""
+    """Plot the rows of a monitor's table as SVG."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter, PercentFormatter
 

@@ -1,4 +1,4 @@
-"""The Q-network in PyTorch, and its weights as they are published."""
+"""The Q-network of pixels in PyTorch, and its weights for acting."""
 
 import numpy as np
 import torch
@@ -11,14 +11,14 @@ WHITE = 255.0
 
 
 class PixelNetwork(nn.Module):
-    """Convolutions, each with ReLU, then two layers: uint8 stacks to values.
+    """Convolutions and two dense layers, from uint8 frame stacks to action values.
 
-    With `dueling`, the last layer gives advantages, and another the value of the state (Z. Wang et
-    al., "Dueling Network Architectures", 2016, equation 9).
+    With `dueling`, the last layer gives advantages, and a separate layer the value of the state
+    (Z. Wang et al., "Dueling Network Architectures", 2016, equation 9).
     """
 
     def __init__(self, actions: int, stack: int, network: str = "nature", dueling: bool = False):
-        """Begin with random weights, of PyTorch's generator."""
+        """Create random weights from PyTorch's generator."""
         super().__init__()
         convolutions, hidden = NETWORKS[network]
         layers: list[nn.Module] = []
@@ -33,9 +33,9 @@ class PixelNetwork(nn.Module):
         self.state_value = nn.Linear(hidden, 1) if dueling else None
 
     def forward(self, stacks: torch.Tensor) -> torch.Tensor:
-        """Return the values, (n, actions), of (n, stack, 84, 84) uint8 stacks."""
-        # All bytes have a number in this type. By way of float32, as autocast would go from
-        # bytes, an update takes up to 1.6 times as long.
+        """Return the action values, (n, actions), of (n, stack, 84, 84) uint8 stacks."""
+        # bfloat16 and float16 represent all bytes. Autocast would convert by way of float32, and an
+        # update would take up to 1.6 times as long.
         half = torch.is_autocast_enabled(stacks.device.type)
         dtype = torch.get_autocast_dtype(stacks.device.type) if half else torch.float32
         features = self.convolutions(stacks.to(dtype).mul_(1 / WHITE))
@@ -48,10 +48,10 @@ class PixelNetwork(nn.Module):
 
 @torch.no_grad()
 def weights_for_acting(network: PixelNetwork) -> dict[str, np.ndarray]:
-    """Return float32 weights by name, as pixel_network.Actor takes them.
+    """Return float32 weights by name, for pixel_network.Actor.
 
-    Of each layer its `weight` and `bias`, shaped as PyTorch has them. The scale of pixels is folded
-    into the first convolution, and the value of the state into the last layer.
+    Each layer has a `weight` and a `bias` with PyTorch's shapes. The first convolution includes the
+    scale of pixels, and the last layer the value of the state.
     """
     layers = {f"convolution{n}": layer for n, layer in enumerate(network.convolutions[::2])}
     layers |= {"hidden": network.hidden, "values": network.values}

@@ -1,6 +1,6 @@
-"""What `null` means in the configuration's section `pixels`: presets by the family of the game.
+"""Presets for options of the section `pixels` that are `null`, by the family of the game.
 
-Nothing is imported that a planning Snakemake does not have. Everything is counted in decisions: an
+Snakemake imports this module to plan a run, so it imports little. All counts are decisions: an
 action lasts `frame_skip` frames of the emulator.
 """
 
@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 from goalreel.training.games.settings import ALE, CAR, MARIO, family_of
 
-# As in Stable-Baselines3's zoo where nothing else is said; docs/benchmarks/training.md has the
-# measurements.
+# Based on RL Baselines3 Zoo, and on the measurements in docs/benchmarks/training.md.
 _ATARI = {
     "frame_skip": 4,
     "network": "small",
@@ -37,7 +36,7 @@ _ATARI = {
 }
 PRESETS = {
     ALE: _ATARI,
-    # Where an action lasts 12 frames, random play reaches the goal in 5.1% of episodes.
+    # With actions of 12 frames, random play reaches the goal in 5.1% of episodes.
     CAR: _ATARI
     | {
         "frame_skip": 12,
@@ -56,9 +55,9 @@ PRESETS = {
 
 
 def with_defaults(section: Mapping) -> dict:
-    """Return a checked section `pixels`, each `null` replaced by the preset of the game's family.
+    """Return a checked section `pixels` with the presets of its game instead of `null`.
 
-    Raises GoalreelError for no game.
+    Raises GoalreelError if the game is unknown.
     """
     preset = PRESETS[family_of(section["game"])]
     return {n: preset.get(n) if value is None else value for n, value in section.items()}

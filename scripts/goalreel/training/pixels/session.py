@@ -1,7 +1,7 @@
-"""A session of a training from pixels, from its start or a checkpoint to its end or a signal.
+"""A session of a training from pixels, from a start or checkpoint to the end or a signal.
 
-The loop drives collectors, trainer and monitor, and waits for no lock. Collectors run free beside
-the learner, so that no two sessions are alike.
+The loop drives collectors, trainer and monitor without locks. Collectors run concurrently with the
+learner, so that two sessions are never the same.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextlib.contextmanager
 def interrupts() -> Iterator[list[str]]:
-    """Take Ctrl-C and SIGTERM as requests to stop soon, so that a training saves what it has.
+    """Handle Ctrl-C and SIGTERM as requests to stop, so that a training can be saved.
 
-    Yields a list, to which the first signal adds its name; a second one does what it did before.
+    Yields a list, to which the first signal adds its name. A second signal has its usual effect.
     """
     names = []
 
@@ -48,22 +48,22 @@ def interrupts() -> Iterator[list[str]]:
 
 @dataclass
 class Session:
-    """One session; `run` is called once."""
+    """One session, whose `run` is called once."""
 
     settings: PipelineSettings
     game: Mapping  # GameSettings as a dict
     trainer: Trainer
-    sums: Mapping[str, float]  # of the sessions before, then up to the latest sample
+    sums: Mapping[str, float]  # totals of the previous sessions, then with this one
     rows: list[list]  # of the monitor's table
-    table: Path  # its file
+    table: Path  # the monitor's file
 
     def __post_init__(self):
-        """Keep the sums of the sessions before."""
+        """Keep the totals of the previous sessions."""
         self._before, self._learning, self._cpu = self.sums, 0.0, _cpu_seconds()
         self._evaluation: GreedyGames | None = None
 
     def run(self, asked: Sequence[str]) -> None:
-        """Train until all is learned, or `asked` has a signal's name. Raises GoalreelError."""
+        """Train until the end, or until `asked` contains the name of a signal."""
         settings, trainer = self.settings, self.trainer
         epsilon = settings.epsilon(trainer.steps)
         self._began = time.monotonic()
@@ -93,7 +93,7 @@ class Session:
                 monitor.take(self._sample(collectors))
 
     def _turn(self, collectors: Collectors, monitor: Monitor) -> bool:
-        """Learn once if that is due, or take in what was played; return whether all is done."""
+        """Make an update if one is due, else take in steps; return whether all is done."""
         trainer = self.trainer
         collectors.check()
         trainer.ended(collectors.ended())
@@ -111,7 +111,7 @@ class Session:
         return done
 
     def _evaluate(self) -> None:
-        """Take the returns of an evaluation that has ended, and begin the next one."""
+        """Record an evaluation that has ended, and start the next one."""
         trainer = self.trainer
         if self._evaluation:
             returns = self._evaluation.returns()
@@ -141,13 +141,13 @@ class Session:
         return learned
 
     def _sample(self, collectors: Collectors) -> dict:
-        """Return the present state as the monitor takes it, and keep the sums."""
+        """Return the columns of the monitor, and keep the totals."""
         trainer, settings = self.trainer, self.settings
         own = {
             "sessions": 1,
-            "seconds": time.monotonic() - self._began,  # of work
-            "learning": self._learning,  # seconds of these while the learner learned
-            "blocked": collectors.blocked(),  # seconds of collectors, of all together
+            "seconds": time.monotonic() - self._began,
+            "learning": self._learning,  # seconds of updates
+            "blocked": collectors.blocked(),  # seconds, of all collectors together
             "cpu_seconds": _cpu_seconds() - self._cpu,
         }
         sums = {name: self._before.get(name, 0) + value for name, value in own.items()}
@@ -168,5 +168,5 @@ class Session:
 
 
 def _cpu_seconds() -> float:
-    """Return the CPU seconds of this process, and of those children that have ended."""
+    """Return the CPU seconds of this process and of its finished children."""
     return sum(os.times()[:4])

@@ -1,7 +1,7 @@
-"""A training from pixels as a whole: begun or resumed, run, saved where it stops, and written.
+"""Train from pixels: start or resume a training, save it if it stops, and write its results.
 
-A training that SIGINT, SIGTERM or a failure stops is saved with its replay buffer; the next one of
-the same settings and code resumes from there. The monitor's table so far is beside it, as .csv.
+If SIGINT, SIGTERM or an error stops a training, it is saved with its replay buffer. The next
+training with the same settings and code resumes it. The monitor's table is next to it as .csv.
 """
 
 from collections.abc import Mapping
@@ -28,13 +28,13 @@ def train(settings: PipelineSettings, saved: Path, code: str = "") -> Session:
     """Train, or resume a training; return its last session.
 
     Args:
-        settings: how.
-        saved: the checkpoint, from which it resumes if it exists.
-        code: fingerprint of the program, by which the checkpoint must have been made.
+        settings: the hyperparameters.
+        saved: the checkpoint, from which the training resumes if it exists.
+        code: fingerprint of the program; a checkpoint must have the same.
 
     Raises:
-        GoalreelError: for bad settings, for a checkpoint of others, and, once that is written, if
-            it was stopped. Any other failure is raised as it is, once the training is saved.
+        GoalreelError: the settings are wrong, the checkpoint does not match them, or a signal
+            stopped the training. Other errors are raised unchanged after the training is saved.
     """
     game = asdict(game_settings(settings.game, settings.frame_skip))
     child_process.keep_freed_memory()
@@ -52,23 +52,23 @@ def train(settings: PipelineSettings, saved: Path, code: str = "") -> Session:
         try:
             session.run(asked)
             if asked:
-                raise Stopped(f"stopped by {asked[0]}")
-        except Exception as error:  # also of CUDA, of memory
+                raise Stopped(f"Stopped by {asked[0]}.")
+        except Exception as error:  # such as of CUDA or memory
             outcome = _save(saved, identity, session)
             if isinstance(error, GoalreelError):
                 raise type(error)(f"{error}{outcome}") from None
-            say(f"the training failed{outcome}")
+            say(f"The training failed.{outcome}")
             raise
         return session
 
 
 def table_of(saved: Path) -> Path:
-    """Return the path of the monitor's table until the training is finished."""
+    """Return the path of the monitor's table of an unfinished training."""
     return saved.with_suffix(".csv")
 
 
 def _save(saved: Path, identity: Mapping, session: Session) -> str:
-    """Save a training that has stopped, if it has begun; return the end of the message."""
+    """Save a stopped training, unless it had no step; return the last line of the message."""
     trainer = session.trainer
     if not trainer.steps:
         return ""
@@ -76,17 +76,16 @@ def _save(saved: Path, identity: Mapping, session: Session) -> str:
     progress = {"trainer": trainer.progress(), "sums": session.sums, "rows": session.rows}
     try:
         checkpoint.write_checkpoint(saved, identity, trainer.learner, trainer.replay, progress)
-    except Exception as error:  # of files, of CUDA: what stopped the training matters more
-        return f" after {done}; it cannot be saved in {saved}: {error}"
-    return f" after {done}; it is saved in {saved}: run the same command to resume"
+    except Exception as error:  # the error that stopped the training matters more
+        return f"\n  Not saved after {done}. {saved}: {error}"
+    return f"\n  Saved after {done} in {saved}. Run the same command to resume."
 
 
 def metrics_of(session: Session) -> dict:
-    """Return the figures of metrics.json.
+    """Return the values of metrics.json.
 
-    `decisions` were taken into the buffer; `blocked` and `learning` are shares of the time, of a
-    collector and of the learner; `cpu_seconds` of all processes; `best` is the step of the best
-    evaluation.
+    `blocked` and `learning` are shares of the time, of a collector and of the learner.
+    `cpu_seconds` is of all processes. `best` is the checkpoint of the best evaluation.
     """
     trainer, sums, seconds = session.trainer, session.sums, session.sums["seconds"]
     return {

@@ -12,17 +12,24 @@ from collections.abc import Mapping
 
 import numpy as np
 
-_LINE = 64  # bytes of a cache line: no two arrays share one
+_LINE = 64  # bytes of a cache line, which two arrays never share
 
 Fields = Mapping[str, tuple[str, tuple[int, ...]]]
-"""Arrays by name: their dtype, as NumPy spells it, and their shape, which JSON makes a list."""
+"""Dtype and shape of arrays, by name."""
 
 
 def shared_arrays(fields: Fields, fd: int | None = None) -> tuple[int, dict[str, np.ndarray]]:
-    """Return a descriptor, which the caller closes, and its arrays, which outlive it.
+    """Create or open shared memory, and return its file descriptor and arrays.
 
-    The memory is new, of zeroes, or that of a descriptor that is given. Raises ValueError if that
-    is smaller than the fields need.
+    Args:
+        fields: dtypes and shapes.
+        fd: a descriptor to open; None creates memory of zeros.
+
+    Returns:
+        The descriptor, which the caller closes, and the arrays, which stay valid after that.
+
+    Raises:
+        ValueError: the memory of the descriptor is too small.
     """
     places, size = {}, 0
     for name, (dtype, shape) in fields.items():
@@ -31,7 +38,7 @@ def shared_arrays(fields: Fields, fd: int | None = None) -> tuple[int, dict[str,
     if fd is None:
         if hasattr(os, "memfd_create"):
             fd = os.memfd_create("goalreel", os.MFD_CLOEXEC)
-        else:  # macOS: a file whose name is gone already
+        else:  # macOS: an unnamed file
             with tempfile.TemporaryFile() as file:
                 fd = os.dup(file.fileno())
         os.truncate(fd, size)

@@ -1,8 +1,8 @@
-"""Child processes of this package beside their parent, which end with it.
+"""Child processes of this package, which end with their parent.
 
-The parent holds one end of a pipe and the child has the other as its standard input: when that
-closes, since the parent is done or was killed, the child ends by itself. Nothing is forked, so the
-child's interpreter may be another than the parent's, and inherits no threads of PyTorch's.
+A child's standard input is a pipe from the parent. When it closes, because the parent ended or was
+killed, the child ends. Children are not forked, so their interpreter may differ from the parent's,
+and they inherit none of PyTorch's threads.
 """
 
 import ctypes
@@ -12,26 +12,27 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, quoted
 
 _SCRIPTS = Path(__file__).parents[3]
 _LIBRARIES = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "VECLIB_MAXIMUM")
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in _LIBRARIES}
-"""The environment in which libraries that are imported later take one thread each."""
-BAD_INPUT = 78  # the exit status of a child whose error message says all; EX_CONFIG of sysexits.h
+"""Environment variables for libraries imported later, so that they use one thread."""
+BAD_INPUT = 78  # exit status of a child with a complete message; EX_CONFIG of sysexits.h
 _MALLOPT = {"MALLOC_TRIM_THRESHOLD_": -1, "MALLOC_MMAP_THRESHOLD_": -3}  # malloc.h's numbers
 _KEPT = 2**30  # bytes
-_PATIENCE = 10.0  # seconds for a child to end by itself
-_TAIL = 2000  # characters of a child's stderr in a message
+_PATIENCE = 10.0  # seconds for a child to end
+_TAIL = 2000  # characters of stderr in a message
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep what is freed, rather than give it back and take it again at each update.
+    """Make glibc keep freed memory instead of returning it to the system.
 
-    A fifth of an update's time on a CPU went into pages that were cleared anew.
+    On a CPU, a fifth of the time of an update went into clearing new pages.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
@@ -40,18 +41,18 @@ def keep_freed_memory() -> None:
 
 
 class Child:
-    """A module that runs in a process group of its own: Ctrl-C is for the parent.
+    """A module that runs in its own process group, so that only the parent gets Ctrl-C.
 
-    What it prints goes into files, since a pipe that nobody reads fills up.
+    Its output goes to files, because a pipe without a reader would fill up.
 
     Attributes:
         process: the process.
-        stdout: the file of what it prints.
+        stdout: the file of its output.
         stderr: the file of its messages.
     """
 
     def __init__(self, python: str, module: str, *arguments: str, fds: Iterable[int] = ()):
-        """Start it; `fds` stay open in it. Raises GoalreelError if that interpreter cannot run."""
+        """Start it with `fds` open. Raises GoalreelError if the interpreter cannot run."""
         path = os.pathsep.join(filter(None, (str(_SCRIPTS), os.environ.get("PYTHONPATH"))))
         kept = dict.fromkeys(_MALLOPT, str(_KEPT))
         self.stdout, self.stderr = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115
@@ -64,11 +65,11 @@ class Child:
             )
         except OSError as error:
             raise GoalreelError(
-                f"pixels.python: {python} cannot be run: {error.strerror}"
+                f"pixels.python: {quoted(python)} cannot run ({error.strerror}). Correct the path."
             ) from None
 
     def has_ended(self, name: str) -> bool:
-        """Return whether it has done its work. Raises GoalreelError, with its stderr, if not."""
+        """Return whether it has ended. Raises GoalreelError, with its stderr, if it failed."""
         status = self.process.poll()
         if not status:
             return status == 0
@@ -76,10 +77,12 @@ class Child:
         if status == BAD_INPUT:
             raise GoalreelError(message)
         way = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-        raise GoalreelError(f"{name} failed ({way}); its stderr: {message or 'empty'}")
+        raise GoalreelError(
+            f"{name} failed ({way}).\n{textwrap.indent(message or 'no message', '  ')}"
+        )
 
     def printed(self) -> str:
-        """Return what it has printed."""
+        """Return its output so far."""
         return _text(self.stdout)
 
 
@@ -89,7 +92,7 @@ def _text(file) -> str:
 
 
 def end(children: Iterable[Child]) -> None:
-    """Close their standard inputs, and kill those that do not end by themselves."""
+    """Close the standard inputs, and kill children that do not end in time."""
     children = list(children)
     for child in children:
         child.process.stdin.close()
@@ -105,4 +108,4 @@ def end(children: Iterable[Child]) -> None:
 
 def parent_is_alive() -> bool:
     """Return, in a child, whether the other end of its standard input is open."""
-    return not select.select([sys.stdin], [], [], 0)[0]  # nobody writes to it
+    return not select.select([sys.stdin], [], [], 0)[0]  # readable only at its end

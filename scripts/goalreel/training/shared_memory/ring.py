@@ -1,16 +1,15 @@
-"""A ring of items in shared memory: one process writes, one reads, and neither takes a lock.
+"""A lock-free ring buffer in shared memory, with one writer and one reader process.
 
-The writer alone changes `head`, the number of items ever written, and the reader alone `tail`, the
-number ever taken; each reads the other's. An item is written into its place, a view of the shared
-arrays, before `head` passes it, and is not overwritten before `tail` has passed it.
+Only the writer changes `head`, the number of items ever written. Only the reader changes `tail`,
+the number ever taken. The writer fills an item, a view of the shared arrays, before it raises
+`head`, and does not overwrite it before the reader has raised `tail`.
 
-That is right where other processors see a processor's writes in the order that it made them, and
-where an aligned 64-bit number is read and written whole, as processors of 64 bits do. x86-64 keeps
-that order (Intel SDM, volume 3A, 8.2.2: writes are not reordered with other writes, reads not with
-other reads), as long as memcpy ends its non-temporal writes with a fence, as glibc's does. Other
-processors, Arm's for one, do not: there `fence` takes and releases a lock of the process's own,
-twice, that nobody contends for (Arm ARM, B2.3: a release is ordered before the acquire that follows
-it). A test moves millions of items with a checksum each between two processes.
+This is correct if other processors see writes in order, and if aligned 64-bit numbers are read and
+written atomically, as on 64-bit processors. An x86-64 processor keeps the order of writes, and of
+reads (Intel SDM, volume 3A, 8.2.2). memcpy must end non-temporal writes with a fence, as glibc's
+does. Other processors, such as Arm's, do not keep the order. There, `fence` takes and releases a
+private lock twice (Arm ARM, B2.3: a release is ordered before the next acquire). A test moves
+millions of items with checksums between two processes.
 """
 
 import platform
@@ -25,17 +24,17 @@ _ORDERED = platform.machine() in ("x86_64", "AMD64")  # total store order
 
 
 class Ring:
-    """A ring of `capacity` items, each a row of every field.
+    """A ring of items, each a row of every field.
 
     Attributes:
-        fd: the descriptor of its memory, for the other process.
-        capacity: items.
+        fd: file descriptor of the memory, for the other process.
+        capacity: number of items.
     """
 
     def __init__(self, fields: Fields, capacity: int, fd: int | None = None):
-        """Make a ring, or join the one of a descriptor.
+        """Create a ring, or open the one of a descriptor.
 
-        Raises ValueError for a descriptor of less memory than the ring's.
+        Raises ValueError if the memory of the descriptor is too small.
         """
         rows = {name: (dtype, (capacity, *shape)) for name, (dtype, shape) in fields.items()}
         counters = {"head": ("<i8", (1,)), "tail": ("<i8", (1,))}
@@ -44,42 +43,42 @@ class Ring:
         self._head, self._tail = self._fields.pop("head"), self._fields.pop("tail")
 
     def __len__(self) -> int:
-        """Return the number of items that are written and not taken."""
+        """Return the number of items that were written and not taken."""
         return int(self._head[0]) - int(self._tail[0])
 
     def space(self, most: int) -> dict[str, np.ndarray]:
-        """Return places for up to `most` items, in one piece, for the writer to fill.
+        """Return contiguous space for at most `most` items, which the writer fills.
 
-        There may be fewer than are free, at the arrays' end, and none if the ring is full. They
-        become items by `commit`.
+        It ends at the end of the arrays, and is empty if the ring is full. `commit` hands the items
+        over.
         """
         head = int(self._head[0])
         free = self.capacity - (head - int(self._tail[0]))
-        fence()  # what is written there now comes after what the reader took
+        fence()  # write the space after the reader has read it
         return self._piece(head, min(most, free))
 
     def commit(self, count: int) -> None:
-        """Hand the first `count` places of the last `space` to the reader."""
-        fence()  # the items come before the number that counts them
+        """Hand the first `count` items of the last `space` to the reader."""
+        fence()  # write the items before `head`
         self._head[0] += count
 
     def items(self, most: int) -> dict[str, np.ndarray]:
-        """Return up to `most` items, in one piece; they stay until `release`.
+        """Return at most `most` contiguous items, which stay valid until `release`.
 
-        There may be fewer than are written, at the arrays' end.
+        They end at the end of the arrays.
         """
         tail = int(self._tail[0])
         written = int(self._head[0]) - tail
-        fence()  # the items are read after the number that counts them
+        fence()  # read the items after `head`
         return self._piece(tail, min(most, written))
 
     def release(self, count: int) -> None:
         """Give the first `count` items of the last `items` back to the writer."""
-        fence()  # they are read before the number that gives them back
+        fence()  # read the items before raising `tail`
         self._tail[0] += count
 
     def push(self, rows: Mapping[str, np.ndarray]) -> int:
-        """Write the first rows, as many as fit; return how many that were."""
+        """Write as many of the first rows as fit, and return their number."""
         total, done = len(next(iter(rows.values()))), 0
         while done < total:
             places = self.space(total - done)
@@ -102,7 +101,7 @@ _lock = threading.Lock()
 
 
 def fence() -> None:
-    """Keep what is read and written before apart from what comes after, for other processors."""
+    """Order the reads and writes before against those after, as other processors see them."""
     if not _ORDERED:
         for _ in range(2):
             with _lock:

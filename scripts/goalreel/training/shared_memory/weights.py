@@ -1,8 +1,8 @@
-"""Weights in shared memory: the learner writes them, collectors take the latest, and none waits.
+"""Weights in shared memory, which the learner writes and collectors read without waiting.
 
-A version counter shows whether a copy is whole: it is odd while the learner writes, and a reader
-that finds it odd, or another than before its copy, copies again (a sequence lock: H.-J. Boehm, "Can
-seqlocks get along with programming language memory models?", 2012).
+It is a sequence lock (H.-J. Boehm, "Can seqlocks get along with programming language memory
+models?", 2012): a version counter is odd while the learner writes. A reader copies again if the
+counter is odd, or if it changed during the copy.
 """
 
 import time
@@ -14,43 +14,43 @@ from goalreel.training.shared_memory.arrays import Fields, shared_arrays
 from goalreel.training.shared_memory.ring import fence
 
 _VERSION = "version"
-_PAUSE = 0.0002  # seconds between two tries to read a set that is being written
+_PAUSE = 0.0002  # seconds between two tries to read
 
 
 class AbandonedError(Exception):
-    """The writer has ended in the midst of a set, and no reader will see another."""
+    """The writer ended while it was writing."""
 
 
 class SharedWeights:
-    """Arrays by name, of which one process writes whole sets.
+    """Named arrays that one process writes as a whole.
 
     Attributes:
-        fd: the descriptor of its memory, for the other processes.
+        fd: file descriptor of the memory, for the other processes.
     """
 
     def __init__(self, fields: Fields, fd: int | None = None):
-        """Make room for the weights, or join that of a descriptor."""
+        """Create the memory, or open that of a descriptor."""
         self.fd, self._fields = shared_arrays({_VERSION: ("<i8", (1,)), **fields}, fd)
         self._version = self._fields.pop(_VERSION)
 
     @property
     def version(self) -> int:
-        """The number of sets that have been written."""
+        """The number of completed writes."""
         return int(self._version[0]) // 2
 
     def write(self, weights: Mapping[str, np.ndarray]) -> None:
-        """Publish a set; one process alone may."""
+        """Write all arrays; only one process may do so."""
         self._version[0] += 1
-        fence()  # it is odd before anything changes
+        fence()  # the counter is odd before an array changes
         for name, place in self._fields.items():
             place[...] = weights[name]
-        fence()  # all has changed before it is even
+        fence()  # all arrays have changed before the counter is even
         self._version[0] += 1
 
     def read(self, alive: Callable[[], bool]) -> tuple[int, dict[str, np.ndarray]]:
-        """Return the version of the latest whole set, and a copy of it.
+        """Return the latest version and a copy of its arrays.
 
-        Raises AbandonedError if the writer is not `alive`, and left a set that is not whole.
+        Raises AbandonedError if the writer is not `alive` and left an incomplete write.
         """
         while True:
             before = int(self._version[0])
@@ -67,5 +67,5 @@ class SharedWeights:
 
 
 def fields_of(weights: Mapping[str, np.ndarray]) -> Fields:
-    """Return the fields that hold such weights."""
+    """Return the dtypes and shapes of weights."""
     return {name: (array.dtype.str, array.shape) for name, array in weights.items()}

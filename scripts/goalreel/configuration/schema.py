@@ -209,7 +209,7 @@ def _message(error: Mapping, place: tuple) -> str:
     if is_word and (hint := suggest(value, words_of(option))):
         return f"Unknown value {quoted(value)}. {hint}"
     keys = error.get("ctx", {}).get("keys")
-    parts = [part.replace("`", "") for part in _allowed_parts(option)]
+    parts = [part.replace("`", "") for part in _allowed_parts(option) if part != "`null`"]
     return not_allowed(value, [keys] if keys else parts)
 
 

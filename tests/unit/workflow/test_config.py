@@ -109,7 +109,7 @@ def test_film_fps_defaults_to_render_fps(env, fps, monkeypatch):
 DEEP: list = []
 for _ in range(1000):
     DEEP = [DEEP]
-WHOLE = "is not allowed. Use an integer from 1 to 1000000000 or null."
+WHOLE = "is not allowed. Use an integer from 1 to 1000000000."
 FOLDER = "is not allowed. Use a folder's path without {, } or <name>"
 CAR, CONTINUOUS = "MountainCar-v0", "MountainCarContinuous-v0"
 TIME, STACK = (f"gymnasium.wrappers:{name}Observation" for name in ("TimeAware", "FrameStack"))

@@ -50,7 +50,7 @@ def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
     for cache in (results / "frames").iterdir():
         cache.unlink()
     (results / "film.mp4").unlink()
-    assert "Type: rm -r results/segments" in project.fail(config=config)
+    assert "To encode again: rm -r results/segments" in project.fail(config=config)
 
 
 @pytest.mark.parametrize("changed", ["mine.py", "my_env"])

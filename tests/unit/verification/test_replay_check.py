@@ -74,6 +74,8 @@ def test_verify_replays_every_shard_and_removes_differing_ones(project):
     frames = project.folder / "results" / "frames"
     with_another_pixel(frames / "00001.npz", 5)
     said = project.fail("-j", "2", "verify", config=config)
-    named = re.search(r"frames/00001\.npz: the episode of seed \d+, step 5: Gymnasium draws", said)
+    named = re.search(
+        r"frames/00001\.npz: the episode of seed \d+, step 5: Gymnasium renders", said
+    )
     assert named and "snakemake results/frames/00001.npz" in said, said
     assert [path.name for path in frames.iterdir()] == ["00000.npz"]

@@ -36,8 +36,8 @@ def model_card(
             that `goalreel.film` returns.
         env: the environment's id.
         player: the name of the policy, such as PPO.
-        library: the library that trained it, as the Hub spells it; None for others.
-        deterministic: whether the policy is deterministic; None omits it.
+        library: the library that trained it, as the Hub spells it, or None for others.
+        deterministic: whether the policy is deterministic, or None to omit it.
         made: options of the run that the page lists, such as {"seed": 2025}.
 
     Returns:

@@ -26,10 +26,10 @@ class Policy(Protocol):
     """A policy, whose actions each depend only on their own sub-environment."""
 
     def check(self, environment: Environment) -> None:
-        """Raise GoalreelError if the policy cannot play the environment; called once, at first."""
+        """Raise GoalreelError if the policy cannot play the environment, before the first step."""
 
     def generators(self, seeds: np.ndarray) -> Any:
-        """Return a generator for each episode; `take(mask)` selects from them."""
+        """Return a generator for each episode, with a method `take(mask)` to select some."""
 
     def act(
         self, observations: Sequence, environment: Environment, generators: Any

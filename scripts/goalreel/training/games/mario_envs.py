@@ -32,7 +32,7 @@ class _MarioEnv:
         self._lives, self.obs = self.env.lives(), self._seen()
 
     def _frame(self, action: int) -> tuple[float, bool]:
-        """Play one frame; return its reward and whether the game is over."""
+        """Play one frame, and return its reward and whether the game is over."""
         _, reward, over, _, info = self.env.step(action)
         self._return += reward
         self._distance = max(self._distance, float(info["x_pos"]))

@@ -25,7 +25,7 @@ from goalreel.training.shared_memory import child_process
 
 
 def train(settings: PipelineSettings, saved: Path, code: str = "") -> Session:
-    """Train, or resume a training; return its last session.
+    """Train, or resume a training, and return its last session.
 
     Args:
         settings: the hyperparameters.
@@ -68,7 +68,7 @@ def table_of(saved: Path) -> Path:
 
 
 def _save(saved: Path, identity: Mapping, session: Session) -> str:
-    """Save a stopped training, unless it had no step; return the last line of the message."""
+    """Save a stopped training with any steps, and return the last line of the message."""
     trainer = session.trainer
     if not trainer.steps:
         return ""
@@ -100,7 +100,7 @@ def metrics_of(session: Session) -> dict:
 
 
 def write_results(policy: Path, table: Path, metrics: Path, session: Session, spec: Spec) -> str:
-    """Write policy, table and metrics; return a summary in a line."""
+    """Write policy, table and metrics, and return a summary in a line."""
     trainer, figures, game = session.trainer, metrics_of(session), session.game
     means = {evaluation.checkpoint_step: evaluation.mean for evaluation in trainer.evaluations}
     kept = sorted(trainer.kept)

@@ -45,8 +45,9 @@ def prose(path: Path) -> str:
             r"(?m)^(?!.*# ).*$|^ *#  .*$|^ *# ", "", re.sub(r"(?m)^ *[^\s#].*# ", "# - ", text)
         )
     lines = [""] * (text.count("\n") + 1)
-    for match in re.finditer(r'(?ms)(^ *)?"""(.*?)"""|^ *# ([^\n]*)', text):
-        body = match[3] or ("" if match[1] is None else inspect.cleandoc(match[2]))
+    for match in re.finditer(r'(?ms)(^ *)?"""(.*?)"""|(^ *|\S  )# ([^\n]*)', text):
+        body = "" if match[1] is None else inspect.cleandoc(match[2])
+        body = f"- {match[4]}." if (match[3] or "").strip() else match[4] or body
         for number, line in enumerate(body.split("\n"), text.count("\n", 0, match.start())):
             lines[number] = line
     return "\n".join(lines)

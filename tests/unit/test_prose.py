@@ -35,9 +35,9 @@ def test_page_yields_lines_of_findings(tmp_path, text, lines):
 
 def test_program_yields_docstrings_comments_and_names(tmp_path):
     program = tmp_path / "program.py"
-    comment = "    # Draw\n    # anew.\n    'anew'\n"
+    comment = f"    # Draw\n    # anew.\n    'anew'  {'#'} drawn anew\n"
     docstring = '    """Draw.\n\n    Draw anew.\n\n        anew\n    """\n'
     name = "test_" + "x" * 56
     program.write_text(f'X = """\nanew\n"""\ndef {name}():\n{docstring}{comment}')
     found = [line.removeprefix(f"{program}:") for line in findings(program)]
-    assert [line.split(":")[0] for line in found] == ["7", "11", "4"]
+    assert [line.split(":")[0] for line in found] == ["7", "11", "12", "4"]

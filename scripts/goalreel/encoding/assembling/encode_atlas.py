@@ -17,7 +17,7 @@ from goalreel.h264.slices import SliceHeader, slice_nal
 from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.rendering.atlas import Atlas
 
-_COLORS = 2  # plain-color references; more cost more in slice headers than they save
+_COLORS = 2  # plain-color references, as more cost more in slice headers than they save
 
 
 def code_atlas(
@@ -63,7 +63,7 @@ def _code_card(card: Planes, qp: int, cut: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def _decoded(card: tuple, size: tuple[int, int], caption_rows: int, qp: int) -> np.ndarray:
-    """Decode the card; return whole macroblocks in yuv420p."""
+    """Decode the card, and return whole macroblocks in yuv420p."""
     starts = (0, caption_rows * size[0] // SIDE)
     slices = [
         slice_nal(SliceHeader("I", first, idr_pic_id=0, ref_idc=3, qp=qp), data)

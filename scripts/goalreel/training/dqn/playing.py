@@ -42,7 +42,7 @@ def choose(values: Values, obs: np.ndarray, epsilon: float, rng: np.random.Gener
 
 
 def transitions(obs: np.ndarray, actions: np.ndarray, step: Step, gamma: float) -> Transitions:
-    """Return the transitions of a step; the discount is 0 after termination, not truncation.
+    """Return the transitions of a step. The discount is 0 after termination, not truncation.
 
     `gamma` is per frame, so an action of several frames has a power of it.
     """

@@ -73,7 +73,7 @@ def is_game(game: str) -> bool:
 
 
 def ale_games() -> dict[str, str]:
-    """Return the ROM of each id of ale-py; none without ale-py."""
+    """Return the ROM of each id of ale-py, or none without ale-py."""
     package = importlib.util.find_spec("ale_py")
     folders = package.submodule_search_locations if package else None
     roms = [rom.stem for rom in sorted(Path(folders[0], "roms").glob("*.bin"))] if folders else ()

@@ -31,7 +31,7 @@ class ReplayBatch:
     stacks: torch.Tensor  # (n, stack, H, W) uint8, the oldest frame first
     actions: torch.Tensor  # (n,) int64
     returns: torch.Tensor  # (n,) float32, the discounted sum of the rewards
-    next_stacks: torch.Tensor  # as stacks, n steps later; arbitrary after termination
+    next_stacks: torch.Tensor  # as stacks, n steps later, arbitrary after termination
     discounts: torch.Tensor  # (n,) float32, of the value of next_stacks; 0 after termination
 
 
@@ -87,7 +87,7 @@ class FrameReplay:
         return int(np.minimum(self.count, self.size).sum())
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Return the state for `load`; on a CPU the arrays are not copied."""
+        """Return the state for `load`, without copying the arrays on a CPU."""
         return {"count": torch.from_numpy(self.count), **self._steps}
 
     def load(self, state: Mapping[str, torch.Tensor]) -> None:
@@ -104,7 +104,7 @@ class FrameReplay:
             own.copy_(state[name])
 
     def append(self, rows: Mapping[str, np.ndarray], first_env: int = 0) -> None:
-        """Add steps in the order of each environment; `env` 0 is environment `first_env`."""
+        """Add steps in the order of each environment. `env` 0 is environment `first_env`."""
         envs = rows["env"] + first_env
         order = np.argsort(envs, kind="stable")
         counts = np.bincount(envs, minlength=len(self.count))

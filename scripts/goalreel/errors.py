@@ -119,7 +119,7 @@ def use(values: Collection[str], room: int = _ROOM, page: str = "docs/reference/
         return "Remove it."
     *others, last = values
     listed = f"{', '.join(others)} or {last}" if others else last
-    is_short = len(values) <= _MOST_VALUES and len(listed) <= room
+    is_short = listed.count(", ") <= _MOST_VALUES - 2 and len(listed) <= room
     return f"Use {listed}." if is_short else f"See {page}."
 
 

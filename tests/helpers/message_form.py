@@ -2,6 +2,11 @@
 
 import re
 
+import pytest
+
+from goalreel.errors import GoalreelError
+from goalreel.workflow.config import load_config
+
 _HEAD = re.compile(r"The configuration has \d+ errors:")
 _QUOTED = re.compile(r"""'(?:[^']|'')*'|"[^"]*\"""")
 _PRIVATE = re.compile(r"\b(lane|seal|probe|specs?|sealed)\b")
@@ -23,7 +28,15 @@ def check_form(message: str) -> None:
         assert ";" not in text and not _PRIVATE.search(text), error
         sentences = re.split(r"(?<=[.?]) ", text)
         assert len(sentences) <= 2 + ("Did you mean" in text), error
-        assert text[-1] in ".?" or ": " in sentences[-1], (
+        assert text[-1] in ".?:" or ": " in sentences[-1], (
             f"ends with neither fix nor command: {error}"
         )
         assert all(sentence.count(", ") <= 3 for sentence in sentences), error
+
+
+def rejection(options: dict) -> str:
+    """Return the message that rejects a configuration, after a check of its form."""
+    with pytest.raises(GoalreelError) as error:
+        load_config(options)
+    check_form(str(error.value))
+    return str(error.value)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gymnasium.envs import registration
+from message_form import check_form
 
 from goalreel.errors import GoalreelError
 from goalreel.simulation.recording_file import read_recording
@@ -62,6 +63,7 @@ def planned(**given: object) -> str:
     try:
         load_config(given)
     except GoalreelError as error:
+        check_form(str(error))
         return str(error)
     return ""
 

@@ -89,10 +89,10 @@ def _inlined(node: object, models: Mapping) -> object:
     if isinstance(node.get("description"), str):
         node["description"] = " ".join(node["description"].split())
     match node.get("anyOf"):
-        case [{"type": str(kind)} as one, {"type": "null"}]:
-            words = {"enum": [*one["enum"], None]} if "enum" in one else {}
+        case [{"type": str(kind)} as option, {"type": "null"}]:
+            words = {"enum": [*option["enum"], None]} if "enum" in option else {}
             del node["anyOf"]
-            node = one | {"type": [kind, "null"]} | words | node
+            node = option | {"type": [kind, "null"]} | words | node
     return node
 
 
@@ -128,16 +128,16 @@ def _allowed_parts(option: Mapping) -> list[str]:
     return [part for kind in kinds for part in words[kind]]
 
 
-def read_options(given: Mapping) -> tuple[dict, dict[str, str]]:
+def read_options(user_options: Mapping) -> tuple[dict, dict[str, str]]:
     """Return the complete options, with defaults instead of wrong ones, and the errors by key."""
     try:
-        return Options.model_validate(given).model_dump(), {}
+        return Options.model_validate(user_options).model_dump(), {}
     except ValidationError as error:
         details = error.errors(include_url=False)
     errors: dict[str, str] = {}
-    kept = {key: value for key, value in given.items() if key in Options.model_fields}
+    kept = {key: value for key, value in user_options.items() if key in Options.model_fields}
     for option, found in _by_option(details).items():
-        for key, message in _messages(found, given, option):
+        for key, message in _messages(found, user_options, option):
             errors.setdefault(key, message)
         section, *names = option
         if names and isinstance(kept.get(section), Mapping):
@@ -169,9 +169,9 @@ def _by_option(errors: list[Mapping]) -> dict[tuple, list[Mapping]]:
     return found
 
 
-def _messages(errors: list[Mapping], given: object, option: tuple) -> Iterator[tuple[str, str]]:
+def _messages(errors: list[Mapping], value: object, option: tuple) -> Iterator[tuple[str, str]]:
     """Yield (key, message) for the errors of an option, which may have several types."""
-    places = [_place(error, given) for error in errors]
+    places = [_place(error, value) for error in errors]
     # Report the type that matches the value's, if there is one.
     fitting = [i for i, error in enumerate(errors) if places[i] != option or not _is_of_type(error)]
     for i in fitting or [0]:
@@ -224,7 +224,7 @@ def _schema_of(place: tuple) -> Mapping:
 
 def _part(option: Mapping, name: str) -> Mapping:
     """Return the items or the properties of the type that has them."""
-    return next(one[name] for one in (option, *option.get("anyOf", ())) if name in one)
+    return next(part[name] for part in (option, *option.get("anyOf", ())) if name in part)
 
 
 if __name__ == "__main__":

@@ -214,17 +214,17 @@ def _take_goal(goal_velocity: float) -> None:
 
 
 def argument_errors(
-    name: str, maker: Callable | None, given: Mapping, positional: int = 0
+    name: str, maker: Callable | None, kwargs: Mapping, positional: int = 0
 ) -> list[tuple[str, str]]:
     """Return (argument, message) for wrong arguments of an environment or a wrapper.
 
     Args:
         name: the name of the environment or wrapper.
         maker: its class or function, None to check only the values.
-        given: the arguments.
+        kwargs: the arguments.
         positional: the number of positional arguments before them.
     """
-    errors = [(key, error) for key, value in given.items() if (error := _value_error(key, value))]
+    errors = [(key, error) for key, value in kwargs.items() if (error := _value_error(key, value))]
     if maker is None:
         return errors
     try:
@@ -237,7 +237,7 @@ def argument_errors(
     fix = use(known, page=f"the documentation of {name}")
     return [
         (key, f"Unknown argument of {name}. {suggest(key, known) or fix}")
-        for key in given
+        for key in kwargs
         if key not in known
     ]
 
@@ -250,9 +250,9 @@ def environment_fps(env: str, kwargs: Mapping) -> float:
     if fps := _fps_of(load_creator(env)):
         return fps
     with contextlib.suppress(Exception):  # the simulation reports errors of the constructor
-        made = make_quietly(env, kwargs)
-        made.close()
-        return _fps_of(made) or DEFAULT_FPS
+        instance = make_quietly(env, kwargs)
+        instance.close()
+        return _fps_of(instance) or DEFAULT_FPS
     return DEFAULT_FPS
 
 

@@ -86,10 +86,10 @@ def spaces_of(config: Mapping) -> dict[str, object]:
         GoalreelError: a wrapper does not accept its arguments or the environment.
     """
     try:
-        made = make_quietly(config["env"], config["env_kwargs"])
-        made = apply_wrappers(made, config["env_wrappers"])
-        made.close()
-        return {name: getattr(made, name) for name in ("observation_space", "action_space")}
+        wrapped = make_quietly(config["env"], config["env_kwargs"])
+        wrapped = apply_wrappers(wrapped, config["env_wrappers"])
+        wrapped.close()
+        return {name: getattr(wrapped, name) for name in ("observation_space", "action_space")}
     except Exception as error:  # a job reports errors of OpenGL
         rejected = TypeError | ValueError | AssertionError
         if isinstance(error, GoalreelError) and isinstance(error.__cause__, rejected):

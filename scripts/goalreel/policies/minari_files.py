@@ -79,7 +79,7 @@ def read_header(dataset: str) -> Header:
         options = {
             "env": id_with_module(spec["id"], spec["entry_point"]),
             "env_kwargs": {k: v for k, v in spec["kwargs"].items() if k != "render_mode"},
-            "env_wrappers": [{one["entry_point"]: one["kwargs"]} for one in wrappers],
+            "env_wrappers": [{w["entry_point"]: w["kwargs"]} for w in wrappers],
             "max_episode_steps": spec.get("max_episode_steps"),
         }
         return Header(options, int(metadata["total_episodes"]))

@@ -50,14 +50,14 @@ _CONSOLE_FPS = 60
 _MAX_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
 
 
-def load_config(given: Mapping) -> dict:
+def load_config(user_options: Mapping) -> dict:
     """Return the complete configuration for the user's options.
 
     Raises GoalreelError that lists all errors.
     """
-    config = read_config(given)
+    config = read_config(user_options)
     check_environment(config)
-    return config | {"film": with_own_fps(given, config)}
+    return config | {"film": with_own_fps(user_options, config)}
 
 
 def check_environment(config: Mapping) -> None:
@@ -66,26 +66,26 @@ def check_environment(config: Mapping) -> None:
         raise config_error(errors)
 
 
-def with_own_fps(given: Mapping, config: Mapping, fps: float | None = None) -> dict:
+def with_own_fps(user_options: Mapping, config: Mapping, fps: float | None = None) -> dict:
     """Return the section `film`, with the environment's frames per second if the user sets none.
 
     fps: the environment's, None to import it and ask
     """
     film, env = config["film"], config["env"]
-    is_given = (given.get("film") or {}).get("fps") not in (None, "null")
+    is_given = (user_options.get("film") or {}).get("fps") not in (None, "null")
     if is_given or describe(env).computed or config["policy"]["name"] == "pixels":
         return film
     fps = fps or environment_fps(env, config["env_kwargs"])
     return film | {"fps": min(max(round(fps), 1), _MAX_FPS)}
 
 
-def read_config(given: Mapping) -> dict:
+def read_config(user_options: Mapping) -> dict:
     """Return the configuration as load_config does, without importing the environment's own code.
 
     `film.fps` is 30 if the environment has its own. Errors of the environment's arguments and
     spaces are reported only together with others.
     """
-    config, errors = read_options(_with_policy_section(given))
+    config, errors = read_options(_with_policy_section(user_options))
     if config["policy"]["name"] is None:
         name = _fitting_policy(config["policy"], config["env"])
         config["policy"] = config["policy"] | {"name": name}
@@ -152,14 +152,14 @@ def results_folder(env: str, policy: Mapping) -> str:
     return "results/" + re.sub(r"[^\w.+-]+", "-", name)
 
 
-def _with_policy_section(given: Mapping) -> dict:
+def _with_policy_section(user_options: Mapping) -> dict:
     """Return the options with a section for a policy that the user gives as a name or file."""
-    policy = given.get("policy")
+    policy = user_options.get("policy")
     if not isinstance(policy, str):
-        return dict(given)
+        return dict(user_options)
     # Path.is_dir raises OSError if the name is too long for a file.
     is_file = Path(policy).suffix in _POLICY_FILES or os.path.isdir(policy)  # noqa: PTH112
-    return {**given, "policy": {"file" if is_file else "name": policy}}
+    return {**user_options, "policy": {"file" if is_file else "name": policy}}
 
 
 def _fitting_policy(policy: Mapping, env: object) -> str:
@@ -264,16 +264,16 @@ def _default_selection(config: Mapping) -> dict[str, int]:
 
 def _selection_errors(config: Mapping) -> Errors:
     """Yield the errors of the options that choose what to film."""
-    given = [key for key in CHOICES if config[key] is not None]
-    if len(given) > 1:
-        problem = f"Cannot be combined with {given[0]}"
-        yield given[1], f"{problem}. Set only one of {', '.join(CHOICES)}."
+    selected = [key for key in CHOICES if config[key] is not None]
+    if len(selected) > 1:
+        problem = f"Cannot be combined with {selected[0]}"
+        yield selected[1], f"{problem}. Set only one of {', '.join(CHOICES)}."
         return
-    if given == ["seeds"] and config["policy"]["name"] in RECORDED:
+    if selected == ["seeds"] and config["policy"]["name"] in RECORDED:
         yield "seeds", "A recording has its own seeds. Remove seeds, or set episodes instead."
-    elif given == ["seeds"] and not Run(config).count:
+    elif selected == ["seeds"] and not Run(config).count:
         yield "seeds", f"{config['seeds']!r} ends before it begins. Use a range such as 0-99."
-    (chosen,) = given or _default_selection(config)
+    (chosen,) = selected or _default_selection(config)
     views = ("clips", "stills", "model_card")
     triggers = {f"{view}.episode_trigger": config[view]["episode_trigger"] for view in views}
     asked = {key: value for key, value in triggers.items() if value == "failed"}

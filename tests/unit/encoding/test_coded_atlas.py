@@ -146,7 +146,7 @@ def test_environment_with_many_blocks_is_assembled_if_asked():
     chosen = choose(config(**given))
     assert chosen.settings["encoder"] == "x264"
     assert chosen.label.endswith(
-        "(not assembled: much of a picture of this environment may be new)"
+        "(not assembled: large parts of each frame change in this environment)"
     )
     asked = choose(config(**given, encode=PREBUILT))
     assert asked.settings["encoder"] == "blocks" and not asked.reason

@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 from conftest import CONTINUOUS
+from message_form import rejection
 from recordings import said_by
 
 from goalreel.environments.gymnasium_ids import (
@@ -112,8 +113,7 @@ def test_wrong_mujoco_gl_lists_allowed_values():
 
 def test_environment_without_end_needs_time_limit():
     given = {"env": "CliffWalking-v1", "policy": {"name": "random"}}
-    with pytest.raises(GoalreelError, match="max_episode_steps: .* CliffWalking-v1 may never end"):
-        load_config(given)
+    assert "CliffWalking-v1 may never end" in rejection(given)
     load_config(given | {"max_episode_steps": 200})
     for env in ("Blackjack-v1", "FrozenLake-v1"):  # they end by themselves or by a time limit
         load_config(given | {"env": env})

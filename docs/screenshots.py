@@ -35,9 +35,9 @@ from goalreel.simulation.reaches import simulate_reaches  # noqa: E402
 ENV, CAPTION = "MountainCar-v0", "Reach {reach} · seed {seed} · {steps} steps"
 
 
-def save(name: str, picture: np.ndarray | Image.Image) -> None:
+def save(name: str, frame: np.ndarray | Image.Image) -> None:
     """Save an image with a width of 600 pixels and a palette."""
-    image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
+    image = frame if isinstance(frame, Image.Image) else Image.fromarray(frame)
     size = WIDTH, round(image.height * WIDTH / image.width)
     small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
     small.quantize(256, dither=Image.Dither.NONE).save(IMAGES / name, optimize=True)
@@ -63,8 +63,8 @@ def vector_frame(position: float) -> np.ndarray:
     """Return the scene in the vector style with the dark theme, at 1200x800."""
     size = {"width": 1200, "height": 800, "theme": "dark"}
     style = make_style(ENV, {"style": "vector", **size})
-    track, pictures = style.draw(style.keys(np.array([position])))
-    ((top, left, pixels),) = pictures
+    track, patches = style.draw(style.keys(np.array([position])))
+    ((top, left, pixels),) = patches
     track = track.copy()
     track[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
     said = "render.style: vector · theme: dark"
@@ -113,8 +113,8 @@ def save_report() -> None:
             "document.querySelectorAll('[role=option]')[4].click();"
         )
         driver.save_screenshot(str(Path(profile, "report.png")))
-        with Image.open(Path(profile, "report.png")) as picture:
-            save("report.png", picture)
+        with Image.open(Path(profile, "report.png")) as screenshot:
+            save("report.png", screenshot)
         driver.quit()
 
 

@@ -25,5 +25,5 @@ def concat(spec, segments: Shards, trajectories: Shards, output):
     )
     if sizes:
         least, most = (f"{width}x{height}" for height, width in sizes)
-        message += f", pictures of {least} to {most} pixels, padded with black to {most}"
+        message += f", frames of {least} to {most} pixels, padded with black to {most}"
     return message

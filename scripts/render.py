@@ -13,4 +13,4 @@ def render(spec, atlas, trajectories, output):
     style = make_style(spec.config["env"], spec.config["render"])
     cache = render_states(read_trajectories(trajectories), read_atlas(atlas), style, spec)
     write_cache(output, cache)
-    return f"{len(cache)} frames from {len(cache.layers[0].patches)} distinct pictures"
+    return f"{len(cache)} frames from {len(cache.layers[0].patches)} patches"

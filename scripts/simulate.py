@@ -29,7 +29,7 @@ def simulate(spec, trajectories, frames=None, policy=None, max_attempts_per_reac
         if section["name"] == "minari":
             recorded = read_episodes(section["dataset"], reaches)
         else:
-            recorded = read_blocks(policy, reaches, f"policy.file: {section['file']}")
+            recorded = read_blocks(policy, reaches, f"policy.file: '{section['file']}'")
         play = partial(play_recording, recorded, scene.env, spec, success)
     else:
         rules = max_attempts_per_reach, show_failures, spec, success

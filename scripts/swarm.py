@@ -13,4 +13,4 @@ def swarm(spec, atlas, trajectories: Shards, output):
     style = make_style(spec.config["env"], spec.config["render"])
     cars = count_cars(map(read_trajectories, trajectories), read_atlas(atlas), style)
     frames = write_video(output, cars.frames(), spec)
-    return f"{frames} frames of {cars.cars} cars in {len(cars.shapes)} distinct pictures"
+    return f"{frames} frames of {cars.cars} cars in {len(cars.shapes)} distinct patches"

@@ -127,7 +127,7 @@ def test_differing_replay_is_named(datasets, name, place, row, message):
     environment = make_environment({"env": name})
     with pytest.raises(GoalreelError) as error:
         play_recording(read_episodes("some/set-v0", range(3)), environment, NO_SPEC, None)
-    assert str(error.value).startswith("policy.dataset: some/set-v0, episode 1: ")
+    assert str(error.value).startswith("policy.dataset: 'some/set-v0', episode 1: ")
     assert f"seed: {2**64 - 2}" in str(error.value)
     assert message.format(last=len(given[1][1])) in str(error.value)
     play_recording(read_episodes("some/set-v0", range(1)), environment, NO_SPEC, None)
@@ -141,7 +141,7 @@ def test_episodes_without_seeds_are_rejected_by_number(datasets):
         lambda file: [file[f"episode_{n}"].attrs.pop("seed") for n in (1, 3)],
     )
     with pytest.raises(
-        GoalreelError, match=r"policy.dataset: some/set-v0: .* without a known seed: 1, 3\."
+        GoalreelError, match=r"policy.dataset: 'some/set-v0': .* without a known seed: 1, 3\."
     ):
         read_episodes("some/set-v0", range(5))
     assert len(read_episodes("some/set-v0", range(1))) == 1

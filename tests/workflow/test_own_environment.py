@@ -33,9 +33,7 @@ def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
     assert "check=false" in project.fail(config=config)
     config["check"] = "false"
     said = project.run("-j", "2", "report", "stills", config=config)
-    assert re.search(r"pictures of \d+x180 to (\d+x180) pixels, padded with black to \1", said), (
-        said
-    )
+    assert re.search(r"frames of \d+x180 to (\d+x180) pixels, padded with black to \1", said), said
     results = project.folder / "results"
     for table in ("episodes.csv", "attempts.csv"):
         assert not pd.read_csv(results / table)["reproducible"].any()

@@ -57,7 +57,7 @@ def played(path, environment, count, success="terminated", first=0):
     blocks, some = path.with_suffix(".blocks"), range(first, count)
     recording = read_recording(str(path))
     write_blocks(blocks, recording, NO_SPEC)
-    recorded = read_blocks(blocks, some, f"policy.file: {path}")
+    recorded = read_blocks(blocks, some, f"policy.file: '{path}'")
     return play_recording(recorded, environment, NO_SPEC, success)
 
 

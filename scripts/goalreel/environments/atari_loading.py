@@ -27,7 +27,7 @@ class Loading:
     state: bytes | None = None  # the state of some seed
     known: bool | None = None  # whether reseeded states equal real ones, None before a check
 
-    def quicken(self, env) -> None:
+    def speed_up(self, env) -> None:
         """Make an AtariEnv instance load its game from the saved state."""
         load_game = env.load_game
         if self.state is None:

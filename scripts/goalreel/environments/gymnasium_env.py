@@ -40,7 +40,7 @@ def _reset_without_seed(reset: Callable[[], object], **_: object) -> tuple:
     return result if isinstance(result, tuple) else (result, {})
 
 
-def _described(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     """Return an error's type and message, or the line that raised it if the message is empty."""
     if str(error):
         return f"{type(error).__name__}: {error}"
@@ -64,7 +64,7 @@ class GymnasiumEnvironment:
         """Start without instances."""
         self.new, self.used = [], []  # instances that have not played, and those that have
         self.reusable = None  # whether used instances may play again; None before the check
-        self.making = 0.0  # seconds spent on making instances for episodes
+        self.making_seconds = 0.0  # spent on making instances for episodes
         self._memo, self._loading = FrameMemo(), Loading()
 
     @property
@@ -91,12 +91,12 @@ class GymnasiumEnvironment:
             )
         except GoalreelError as error:
             raise GoalreelError(f"env: {error}") from None
-        except Exception as error:  # whatever its constructor raises
+        except Exception as error:  # its constructor may raise anything
             kwargs = f" with env_kwargs {dict(self.kwargs)}" if self.kwargs else ""
             problem = f"env: {self.id!r} cannot be made{kwargs}. Correct its arguments or its code."
-            raise GoalreelError(f"{problem}\n  {_described(error)}") from error
+            raise GoalreelError(f"{problem}\n  {_describe(error)}") from error
         if type(env.unwrapped).__module__ == "ale_py.env":
-            self._loading.quicken(env.unwrapped)
+            self._loading.speed_up(env.unwrapped)
         env = apply_wrappers(env, self.wrappers)
         inner = env.unwrapped
         parameters = inspect.signature(inner.reset).parameters.values()
@@ -226,7 +226,7 @@ class GymnasiumEnvironment:
             return self.new.pop()
         began = time.perf_counter()
         env = self.make()
-        self.making += time.perf_counter() - began
+        self.making_seconds += time.perf_counter() - began
         return env
 
     def release(self, env) -> None:

@@ -151,7 +151,9 @@ class FrameRecorder:
         rendered: its frames, None for a ClassicControlScene
         """
         environment, reusable = self._environment, False
-        is_slow = environment.making > _SLOW_SHARE * (self._step_seconds + self._render_seconds)
+        is_slow = environment.making_seconds > _SLOW_SHARE * (
+            self._step_seconds + self._render_seconds
+        )
         if not environment.check:
             environment.set_instance_reuse(is_slow)
             return

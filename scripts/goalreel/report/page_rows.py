@@ -12,9 +12,9 @@ from goalreel.errors import GoalreelError
 # The most rows of a report. One million rows (48 MB) took 123 MB of Chromium's heap.
 MAX_ROWS = 2_000_000
 _PIECE_ROWS = 100_000  # rows per object in the script
-# The names of captions.outcome.
+# The names of captions.outcome, and the columns that decide them.
 _OUTCOMES = {"reach": ("reached", "failed"), "episode": ("terminated", "truncated", "stopped")}
-_ENDINGS = {"reach": ("reached",), "episode": ("terminated", "truncated")}  # by column
+_ENDINGS = {"reach": ("reached",), "episode": ("terminated", "truncated")}
 
 
 @dataclass(frozen=True)

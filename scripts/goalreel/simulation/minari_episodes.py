@@ -21,13 +21,13 @@ def read_episodes(dataset: str, episodes: range) -> list[RecordedEpisode]:
     """
     import minari
 
-    folder, label = data_folder(dataset), f"policy.dataset: {dataset}"
+    folder, label = data_folder(dataset), f"policy.dataset: '{dataset}'"
     try:
         storage = minari.MinariDataset(folder).storage
         seeds = [metadata.get("seed") for metadata in storage.get_episode_metadata(episodes)]
-        is_exact = not (storage.jpeg_encoding and _has_pictures(storage.observation_space))
+        is_exact = not (storage.jpeg_encoding and _has_images(storage.observation_space))
         loaded = list(storage.get_episodes(episodes))
-    except Exception as error:  # whatever minari, h5py or pyarrow raise
+    except Exception as error:  # Minari, h5py and pyarrow raise many kinds
         raise GoalreelError(
             f"{label}: Minari cannot read the dataset. Download it again.\n"
             f"  {type(error).__name__}: {error}"
@@ -36,7 +36,7 @@ def read_episodes(dataset: str, episodes: range) -> list[RecordedEpisode]:
     if unknown:
         raise GoalreelError(
             f"{label}: Cannot replay episodes without a known seed: {', '.join(unknown[:5])}. "
-            "Lower episodes, or select episodes with Minari's filter_episodes."
+            "Lower episodes, or select others with Minari's filter_episodes."
         )
     return [
         RecordedEpisode(
@@ -53,13 +53,13 @@ def read_episodes(dataset: str, episodes: range) -> list[RecordedEpisode]:
     ]
 
 
-def _has_pictures(space) -> bool:
+def _has_images(space) -> bool:
     """Return whether a space contains images, which Minari may store as JPEG."""
     from minari.dataset.minari_storage import is_image_space
 
     parts = getattr(space, "spaces", ())
     parts = parts.values() if isinstance(parts, Mapping) else parts
-    return is_image_space(space) or any(map(_has_pictures, parts))
+    return is_image_space(space) or any(map(_has_images, parts))
 
 
 def compare_observations(
@@ -98,6 +98,7 @@ def compare_outcomes(recorded: Sequence[RecordedEpisode], episodes: Sequence[Epi
 
 
 def _compare(episode: RecordedEpisode, name: str, recorded: object, played: object) -> None:
+    """Raise GoalreelError if a recorded and a replayed value differ."""
     if not _is_equal(recorded, played):
         was, now = (shorten(str(value), 120) for value in (recorded, played))
         raise GoalreelError(

@@ -193,7 +193,7 @@ def test_recorded_states_are_filmed_unchanged(tmp_path, env, has_rewards, atlase
         known = has_rewards or env == DISCRETE
         assert np.array_equal(rewards, one.rewards) if known else np.isnan(rewards).all()
     assert len(rendered(made, atlases, env)) == len(rows)
-    with pytest.raises(GoalreelError, match="recorded as states"):
+    with pytest.raises(GoalreelError, match="recording has no actions"):
         replay(
             Recorded({"env": env}, "episode 2", Episode(-1, states, actions, rewards, True, False))
         )

@@ -290,7 +290,7 @@ def drawn(folder: Path, options, table: str, films, encoders: dict, baseline: st
     notes = [
         f"{medians(options.runs)}. CPU time includes ffmpeg's start. time, size: to x264 veryfast, "
         "qp 23. PSNR of luma, from the mean squared error of all frames, and of the worst.",
-        f"Films with {overlay}; random policies, CartPole balanced, Mountain Car by pump.",
+        f"Films with {overlay}, random policies, CartPole balanced, Mountain Car by pump.",
     ]
     write_table(options.output / table, HEADER, rows, notes, 2)
 
@@ -304,7 +304,7 @@ def lossless(folder: Path, options) -> None:
         sizes += [coded_bytes(cache, codec, folder / "film.mkv") for codec in CODECS.values()]
         rows.append([film.name, *(f"{size:.0f}" for size in sizes)])
     notes = [
-        f"Bytes a frame, of {FRAMES} frames or more; random policies, CartPole balanced. A cache "
+        f"Bytes a frame, of {FRAMES} frames or more, random policies, CartPole balanced. A cache "
         "has a whole frame at the start of each episode and every 256 frames. The codecs but PNG "
         "have one in all."
     ]

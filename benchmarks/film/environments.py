@@ -294,7 +294,7 @@ def notes(found: list[Found], options: argparse.Namespace) -> list[str]:
     played = ", ".join(f"{each.film.name} {each.film.peer_episodes}" for each in found)
     fresh = ", ".join(each.film.name for each in found if each.film.fresh)
     return [
-        f"{medians(options.runs)}; wall-clock time if no other is named. Random policies, CartPole "
+        f"{medians(options.runs)}, wall-clock time if no other is named. Random policies, CartPole "
         f"balanced. Most steps of an episode: {limits or 'as registered'}.",
         "Frames are goalreel's, without title cards. The peers replay some of the episodes, "
         f"spread over the film, on one core, and every reward was compared: {played} episodes."

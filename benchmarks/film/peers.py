@@ -222,14 +222,14 @@ def median_seconds(work) -> float:
 def notes(options) -> list[str]:
     """Return the notes below the table."""
     return [
-        f"{medians(options.runs)}; ratios are to the first row of each group. FPS counts frames, "
+        f"{medians(options.runs)}. Ratios are to the first row of each group. FPS counts frames, "
         "and episodes in seeding. Wall-clock time is scaled to the group's whole work.",
         f"film: {options.reaches:,} episodes, frames of 600x400 pixels. The peers play the same "
         "actions from the same seeds, and every state was compared. They write an MP4 for each "
-        "episode, in one process; goalreel writes one film with tables and trajectories. Without "
+        "episode, in one process. goalreel writes one film with tables and trajectories. Without "
         "title cards an assembled film has one frame before each episode, which does not count. "
-        "The peers' x264 preset is medium, on all cores; goalreel's, of Mountain Car, veryfast.",
-        "cold: the user's cache is empty; warm: it holds the atlas and the coded atlas.",
+        "The peers' x264 preset is medium, on all cores. goalreel's for Mountain Car is veryfast.",
+        "cold: the user's cache is empty. warm: it holds the atlas and the coded atlas.",
         "rendering: frames of the film's first shard, as RGB in memory or as a cache on disk.",
     ]
 

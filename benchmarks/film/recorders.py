@@ -386,10 +386,10 @@ def write_compared(options, found: dict[str, list[dict]]) -> None:
         rows.append([env, recorder, *figures, cpu, f"{rendered:,}", str(lost), peak])
     notes = [
         f"{medians(options.runs)}. Stepping and rendering are part of the time. {_FIVE} episodes "
-        "of each environment, the same seeds and actions for all; every observation was compared. "
+        "of each environment, the same seeds and actions for all. Every observation was compared. "
         "A lost frame is the last of an episode.",
         "x264's preset is medium, on all cores, by moviepy for Gymnasium, and veryfast, on one "
-        "core, for goalreel. CPU time includes ffmpeg's; peak memory is that of Python.",
+        "core, for goalreel. CPU time includes ffmpeg's. Peak memory is that of Python.",
     ]
     if rows:
         write_table(options.output / "record_video", VIDEO_HEADER, rows, notes, 2)

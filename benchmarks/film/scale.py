@@ -163,7 +163,7 @@ def runs(folder: Path, options) -> None:
     header = ("reaches", "shard size", "step", "jobs", "s per 1,000 reaches")
     header += ("CPU s per 1,000 reaches", "peak, MiB", "film, MB")
     notes = [
-        f"One run each, {ENV} at goalreel's defaults, title cards and captions included; frames: "
+        f"One run each, {ENV} at goalreel's defaults, with title cards and captions. Frames: "
         f"{', '.join(shown)}. Atlas and coded atlas are in the user's cache.",
         "run: from the start of snakemake to its end, on all cores, and the CPU time of all its "
         "processes. A stage's seconds are those of its jobs, one after another. Snakemake: the "
@@ -193,7 +193,7 @@ def shards(folder: Path, options) -> None:
             rows.append([*counts, f"{work:.0f}", f"{start:.0f}", f"{peak:.0f}"])
     header = ("reaches", "shard size", "shards", "jobs", "s per job", "of it start, s", "peak, MiB")
     notes = [
-        f"jobs: of {group} shards each, as profiles/slurm groups them; one more joins the film.",
+        f"jobs: of {group} shards each, as profiles/slurm groups them. Another one joins the film.",
         "s per job: CPU seconds of a core, measured on one shard of each size and multiplied, and "
         "of Snakemake's start, without cluster plugins, queue and file system.",
         "peak: of the largest program, without the Snakemake process that started it.",
@@ -214,7 +214,7 @@ def memory(folder: Path, options) -> None:
             rows.append([str(reaches), step, seconds, f"{used.peak / _MIB:.0f}"])
             print(rows[-1], file=sys.stderr)
     notes = [
-        f"One shard of 1,000 reaches of {ENV} at goalreel's defaults, read often; one run each. "
+        f"One shard of 1,000 reaches of {ENV} at goalreel's defaults, read often, in one run each. "
         "concat is the joining only, without the checks of each shard."
     ]
     header = ("reaches", "step", "s per 1,000 reaches", "peak, MiB")
@@ -233,7 +233,7 @@ def plans(folder: Path, options) -> None:
         rows.append(planned(folder, count, "plan", 3 * count + 4, ["--"]))
         print(rows[-3:], file=sys.stderr)
     notes = [
-        "Shards of one reach each, of which none exists; a plan has three jobs for each.",
+        "Shards of one reach each, of which none exists. A plan has three jobs for each.",
         f"parse: {medians(options.runs)}, without Snakemake's own start. The Snakefile costs the "
         "difference to one rule. job, plan: from the start of the process to its end, one run "
         "each. job: the process that an executor starts for one shard.",

@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> None:
     notes = [
         f"{medians(options.runs)}, wall-clock time of {_SECONDS} s each, at the best of "
         f"{', '.join(map(str, NUM_ENVS))} environments. Each step makes observations, rewards and "
-        "endings. EnvPool and SyncVectorEnv reset each episode that ended; goalreel, which plays "
+        "endings. EnvPool and SyncVectorEnv reset each episode that ended. goalreel, which plays "
         f"a batch of episodes, resets all of them after {_EPISODE} steps."
     ]
     write_table(options.output / "sub_envs", HEADER, rows, notes)

@@ -78,7 +78,7 @@ def note(runs: list[dict]) -> str:
         f"{config['game']}, {config['total_timesteps']:,} decisions of "
         f"{config['frame_skip']} frames. Returns are means of {games} greedy games from seeds that "
         f"are the same each time, every {config['eval_freq']:,} decisions, during the "
-        "training; their time is included."
+        "training. Their time is included."
     )
 
 

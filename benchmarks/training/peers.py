@@ -166,8 +166,8 @@ def notes(runs: int, found: dict[str, list[Measured]]) -> list[str]:
         f"In wall-clock time goalreel in float32 is {min(ratios):.2f} to {max(ratios):.2f} times "
         f"as fast as the best peer, {statistics.median(ratios):.2f} in the middle.",
         f"A decision with its {RATIO} samples: {MEASURED:,} of them from decision {FIRST:,} on, "
-        f"learning from {START:,} on. CPU time is that of all processes of a row. {medians(runs)}; "
-        "ratios are those of each run.",
+        f"learning from {START:,} on. CPU time is that of all processes of a row. {medians(runs)}. "
+        "Ratios are those of each run.",
         load_note(found),
     ]
 

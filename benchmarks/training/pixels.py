@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
         "ratios of all runs.",
         f"{compared:,} stacks of {FRAMES} frames of both were compared in this run, pixel for "
         "pixel, over the ends of episodes: all are equal.",
-        f"All frames were rendered and warped before, in {prepared:.2g} s of CPU time; a collector "
+        f"All frames were rendered and warped before, in {prepared:.2g} s of CPU time. A collector "
         "does so when it first sees a frame.",
     ]
     write_table(options.output / "pixels", HEADER, rows, notes, packages=PACKAGES)

@@ -81,8 +81,8 @@ def main(argv: list[str] | None = None) -> None:
             f"{medians(chosen.runs)}: {MEASURED:,} decisions of each row, {WARM} after learning "
             f"began. A decision lasts {FRAME_SKIP} emulator frames. CPU time is that of all "
             "processes. The book's own figures are from another machine with a GPU.",
-            f"Minutes to {SOLVED}: of training, until 30 greedy games had that mean; empty if no "
-            "such training was run.",
+            f"Minutes to {SOLVED}: of training, until 30 greedy games had that mean, or empty if "
+            "no such training was run.",
             load_note(found),
         ]
         write_table(chosen.output / "book", HEADER, rows, notes, packages=TRAINING_PACKAGES)

@@ -1,5 +1,6 @@
 """goalreel accepts any configuration, or rejects it with a message that names the error."""
 
+import copy
 from pathlib import Path
 
 from fuzzing import deep, examples, junk, keys, leaves, works_or_names
@@ -15,7 +16,7 @@ from goalreel.workflow.config import load_config
 from goalreel.workflow.plan import Plan
 
 _SCRIPTS = Path(__file__).parents[2] / "scripts"
-_SCHEMA = schema()
+_SCHEMA = copy.deepcopy(schema())
 _ENVS = ["MountainCar-v0", "MountainCarContinuous-v0", "CartPole-v1", "Nope-v0", "ALE/Pong-v5"]
 _ENVS += ["no_module_of_this_name:X-v0", ":", "a:", "/", "gymnasium:CartPole-v1"]
 
@@ -67,6 +68,7 @@ def loaded(given: dict, *names: str) -> dict | None:
     return works_or_names(load, *names)
 
 
+_SCHEMA["properties"].pop("suite")  # the workflow expands it before it reads the options
 _OPTIONS = {key: _value(inner) for key, inner in _SCHEMA["properties"].items()}
 _OPTIONS["env"] = st.sampled_from(_ENVS) | junk.filter(lambda v: ":" not in str(v)[1:])
 _KEYS = keys | st.integers() | st.none() | st.booleans() | st.floats() | st.tuples(st.integers())

@@ -365,10 +365,10 @@ class Options(Section):
     Pendulum and `ALE/` games, 20 for Acrobot, 15 for LunarLander and 7 for other environments. It
     is smaller if the first steps show that a shard would take more than a minute."""
     suite: arguments("a mapping of options to lists of values") | None = None
-    """Many runs at once: each combination of the listed values is a run in `results/NAME`. A key
-    is an option, such as `env` or `policy.checkpoint`; its values are a list, or a mapping of names
-    to values, whose `{env}` stands for the value of the axis `env`. `checkpoint` takes a pattern of
-    files, `runs` a mapping of names to options, and `rl_zoo` a folder of RL Zoo."""
+    """Several runs in one call. Each combination of the listed values is a run in `results/NAME`. A
+    key is an option, such as `env` or `policy.checkpoint`. Its values are a list, or a mapping of
+    names to values, in which `{env}` stands for the value of `env`. `checkpoint` takes a pattern of
+    files, `runs` a mapping of names to options, and `rl_zoo` an RL Zoo folder."""
     policy: PolicyOptions = {}
     film: Film = {}
     render: Render = {}

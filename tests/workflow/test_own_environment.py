@@ -64,7 +64,7 @@ def test_user_file_edited_during_run_is_noticed(tmp_path, changed):
     spec["config"]["policy"]["function"] = "act"
     command = [sys.executable, REPOSITORY / "scripts" / "simulate.py"]
     command += ["--trajectories", "t.npz", "--spec"]
-    for files, message in (({changed: "0" * 64}, f"{changed} has changed"), ({}, "")):
+    for files, message in (({changed: "0" * 64}, f"{changed}: The file changed"), ({}, "")):
         text = json.dumps(spec | {"files": files})
         said = subprocess.run([*command, text], cwd=tmp_path, capture_output=True, text=True)
         assert (said.returncode, message in said.stderr) == (1 if message else 0, True)

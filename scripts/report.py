@@ -33,7 +33,7 @@ def report(
         tables=[path for path in (episodes, attempts) if path],
         plots=plot_paths,
         views=views,
-        artefacts=[path for path in stages if path],
+        artifacts=[path for path in stages if path],
         stages=list(FILM),
     )
     rows = write_report(output, sources, spec)

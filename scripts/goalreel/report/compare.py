@@ -71,7 +71,7 @@ def pairs_of(runs: tuple[ComparedRun, ComparedRun]) -> pd.DataFrame:
         seeds = (", ".join(map(str, sorted(run.table["seed"])[:3])) for run in runs)
         raise GoalreelError(
             f"compare: '{first.name}' and '{second.name}' share no seeds. Film both with the same "
-            f"seed and the same number of reaches or episodes.\n"
+            f"seed, and both with reaches or both with episodes.\n"
             f"  {first.name}: {next(seeds)}, ...\n  {second.name}: {next(seeds)}, ..."
         )
     pairs["difference"] = (pairs["return_b"] - pairs["return_a"]).round(9)  # drops rounding errors

@@ -34,7 +34,7 @@ class Sources:
     tables: Sequence[Path]  # filmed episodes and, for a run of reaches, all attempts
     plots: Sequence[Path]  # SVG files
     views: Mapping[str, Path]  # other videos by title
-    artefacts: Sequence[Path]  # the files whose specs the page shows
+    artifacts: Sequence[Path]  # the files whose specs the page shows
     stages: Sequence[str]  # the stages that made the film, in order
 
 
@@ -66,7 +66,7 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    specs = {os.path.relpath(path, results): read_spec(path) for path in sources.artefacts}
+    specs = {os.path.relpath(path, results): read_spec(path) for path in sources.artifacts}
     specs["report"] = spec
     # Empty if the stages ran elsewhere and left their benchmarks on object storage.
     timings = read_timings(results / "benchmarks", sources.stages, spec.shard["shards"])

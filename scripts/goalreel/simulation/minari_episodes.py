@@ -102,10 +102,9 @@ def _compare(episode: RecordedEpisode, name: str, recorded: object, played: obje
     if not _is_equal(recorded, played):
         was, now = (shorten(str(value), 120) for value in (recorded, played))
         raise GoalreelError(
-            f"{episode.label}: The replay differs from the recording at {name}. Install the "
-            f"environment's recorded version, or film the episodes before: "
-            f"episodes={episode.number}\n  recorded: {was}\n  replayed: {now}\n  seed: "
-            f"{episode.seed}"
+            f"{episode.label}: Its replay differs at {name}. Install the recorded versions, or "
+            f"film only the episodes before: episodes={episode.number}\n"
+            f"  recorded: {was}\n  replayed: {now}\n  seed: {episode.seed}"
         )
 
 

@@ -77,7 +77,8 @@ def _to_stored(episode: RecordedEpisode, environment: Environment) -> np.ndarray
         )
     if space.is_integer and rows.dtype.kind == "f" and (rows == np.floor(rows)).all():
         rows = rows.astype(np.int64)
-    return space.validate(rows.reshape(len(rows), *space.shape), len(rows), f"{episode.label}:")
+    source = f"{episode.label}: The recording"
+    return space.validate(rows.reshape(len(rows), *space.shape), len(rows), source)
 
 
 class _Script(NamedTuple):
@@ -109,9 +110,9 @@ def _replay(
     for expected, length, episode in zip(recorded, lengths, episodes, strict=True):
         if len(episode.actions) < length:
             raise GoalreelError(
-                f"{expected.label}: It has {length} actions, but its episode ends after "
-                f"{len(episode.actions)} steps. Set env, env_kwargs and "
-                "max_episode_steps as recorded."
+                f"{expected.label}: It has {length} actions, but its episode ends "
+                f"after {len(episode.actions)} steps. Set env, env_kwargs and max_episode_steps as "
+                "recorded."
             )
     return episodes
 

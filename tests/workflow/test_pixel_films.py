@@ -71,7 +71,7 @@ def test_wrong_pixel_policies_are_named_before_the_run(tmp_path):
     assert "cut.npz' cannot be used: it is truncated" in said("cut.npz")
     assert "none.npz' cannot be read" in said("none.npz")
     cart_pole = said(env="CartPole-v1")
-    assert "policy.name: 'pixels' does not play CartPole-v1. Use random" in cart_pole
+    assert "policy.name: 'pixels' does not play 'CartPole-v1'. Use random" in cart_pole
     if importlib.util.find_spec("ale_py"):
         pong = f"policy.file: The network was trained on {DISCRETE}, not {PONG}. Set env={DISCRETE}"
         assert pong in said(env=PONG)

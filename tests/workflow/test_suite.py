@@ -107,7 +107,7 @@ def test_axes_fill_the_names_of_the_others():
         ({"env": []}, "no values"),
         ({"env": "CartPole-v1"}, "is not a list"),
         ({"polcy": ["random"]}, "Did you mean 'policy'?"),
-        ({"policy": ["a/act.py", "b/act.py"]}, "one name"),
+        ({"policy": ["a/act.py", "b/act.py"]}, "the same name"),
         ({"runs": {"x": {}, "x ": {}}}, "the name 'x'"),
         ({"runs": {"x": 3}}, "is not a mapping"),
         ({"checkpoint": "nowhere/*_steps.zip"}, "No file matches"),

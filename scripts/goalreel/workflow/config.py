@@ -189,12 +189,12 @@ def _policy_errors(config: Mapping) -> Errors:
     plays = taken is not None
     if not plays:
         able = [other for other in PARAMETERS if parameters(other, env) is not None]
-        yield "policy.name", f"{name!r} does not play {env}. {use(able)}"
+        yield "policy.name", f"{name!r} does not play {env!r}. {use(able)}"
         taken = {key for other in able for key in parameters(other, env)}
     # Snakemake merges the user's options with config.yaml, so options may have their defaults.
     for key, option in PolicyOptions.model_fields.items():
         if key not in ("name", *taken) and policy[key] != option.default:
-            problem = f"The policy {name!r} has no such option in {env}"
+            problem = f"The policy {name!r} has no such option in {env!r}"
             yield f"policy.{key}", f"{problem}. {use(sorted(taken))}"
     if plays and "file" in taken and policy["file"] is None and not is_trained_here(policy):
         yield "policy.file", f"The policy {name!r} needs a file. Set the path of its file."

@@ -71,15 +71,15 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
     _print_only(workflow, lambda record: getattr(record, "event", None) not in _HIDDEN)
     remember_trees(user_cache_path("goalreel"))
     try:
-        given = expand(config)
-        runs = _read_runs(given)
+        user_options = expand(config)
+        runs = _read_runs(user_options)
         for options in runs.values():
             check_results(options["results"], Path(base))
             if not (workflow.remote_exec or workflow.subprocess_exec):
                 check_same_run(options, sys.argv[1:])
                 if any(word.startswith("--delete-") for word in sys.argv):
                     lock_results(Path(options["results"]))
-        plans = _plan(runs, given, scripts, workflow)
+        plans = _plan(runs, user_options, scripts, workflow)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     # Snakemake (9.27) would import pandas to look for data frames among the jobs' parameters. All
@@ -116,10 +116,10 @@ def register(plans: Plans, workflow) -> None:
     workflow.onerror(lambda log: _print_causes(workflow))
 
 
-def _read_runs(given: Mapping[str, Mapping]) -> dict[str, dict]:
+def _read_runs(user_options: Mapping[str, Mapping]) -> dict[str, dict]:
     """Return the complete configuration of each run. Raises GoalreelError with all errors."""
     runs, errors = {}, []
-    for name, options in given.items():
+    for name, options in user_options.items():
         try:
             runs[name] = read_config(options)
         except GoalreelError as error:
@@ -127,12 +127,12 @@ def _read_runs(given: Mapping[str, Mapping]) -> dict[str, dict]:
                 raise
             errors.append(f"{name}: {error}".replace("\n", "\n  "))
     if errors:
-        summary = f"suite: {len(errors)} of {pluralize(len(given), 'run')} cannot start:"
+        summary = f"suite: {len(errors)} of {pluralize(len(user_options), 'run')} cannot start:"
         raise GoalreelError("\n  ".join([summary, *errors[:_MOST_ERRORS]]))
     return runs
 
 
-def _plan(runs: Mapping[str, dict], given: Mapping, scripts: Path, workflow) -> Plans:
+def _plan(runs: Mapping[str, dict], user_options: Mapping, scripts: Path, workflow) -> Plans:
     """Return the plans of checked configurations, with the options that the first steps set.
 
     A job parses the workflow again. It takes these options from the process that submitted it, and
@@ -155,7 +155,7 @@ def _plan(runs: Mapping[str, dict], given: Mapping, scripts: Path, workflow) -> 
         plans = Plans({name: Plan(config, scripts) for name, config in runs.items()}, results)
         _check_targets(plans, sys.argv[1:])
         is_here = not (is_job or workflow.subprocess_exec)
-        found = _findings(plans, given, scripts) if is_here else {}
+        found = _findings(plans, user_options, scripts) if is_here else {}
     noted[folder] = {"config": planned, "found": found, "sources": sources_hash(scripts)}
     os.environ[PLANS] = json.dumps(noted)
     complete = {name: config | found.get(name, {}) for name, config in runs.items()}
@@ -179,7 +179,7 @@ def _check_targets(plans: Plans, words: Sequence[str]) -> None:
             )
 
 
-def _findings(plans: Plans, given: Mapping[str, Mapping], scripts: Path) -> dict[str, dict]:
+def _findings(plans: Plans, user_options: Mapping[str, Mapping], scripts: Path) -> dict[str, dict]:
     """Return the options that the first steps of each run set, by its name.
 
     `policy.extra_files` gets the files that the policy opens. Unless the user sets them,
@@ -203,19 +203,20 @@ def _findings(plans: Plans, given: Mapping[str, Mapping], scripts: Path) -> dict
         name: _options_by(
             steps.result() if isinstance(steps, Future) else steps,
             plans.runs[name].config,
-            given[name],
+            user_options[name],
         )
         for name, steps in first_steps.items()
     }
 
 
-def _options_by(steps: Mapping, config: Mapping, given: Mapping) -> dict:
-    """Return the options that the first steps of a run set; steps: {} if none were played."""
-    found, policy = {"film": with_own_fps(given, config, steps.get("render_fps"))}, config["policy"]
+def _options_by(steps: Mapping, config: Mapping, user_options: Mapping) -> dict:
+    """Return the options that the first steps of a run set. Steps may be {}."""
+    film, policy = with_own_fps(user_options, config, steps.get("render_fps")), config["policy"]
+    found: dict[str, object] = {"film": film}
     if opened := steps.get("files"):
         files = list(dict.fromkeys([*policy["extra_files"], *opened]))
         found["policy"] = dict(policy) | {"extra_files": files}
-    if steps and given.get("shard_size") is None:
+    if steps and user_options.get("shard_size") is None:
         most = int(_SHARD_SECONDS / max(steps.get("episode_s", 0), 1e-9))
         size = max(min(config["shard_size"], most), 1)
         found["shard_size"] = size_before(config) or size

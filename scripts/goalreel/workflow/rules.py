@@ -1,4 +1,4 @@
-"""The rules of the Snakefile: each stage in the runs that have it, as functions of wildcards."""
+"""The rules of the Snakefile, whose inputs, threads and commands are functions of wildcards."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,12 +11,16 @@ from goalreel.workflow.stages import APART, STAGES, VIEWS, WILDCARDS
 
 
 class Rule:
-    """A rule: a stage in the runs in which it leaves the same files."""
+    """A rule: a stage in those runs of a suite where it has the same outputs."""
 
     def __init__(self, name: str, stage: str, plans: Mapping[str, Plan], folder: str):
-        """Take the rule's name, its stage, the plans of its runs, and the pattern of their folders.
+        """Create the rule of a stage.
 
-        plans: by the value of the wildcard `run`, "" without one.
+        Args:
+            name: the name of the rule.
+            stage: the name of the stage.
+            plans: the plans of its runs by the wildcard `run`, "" without a suite.
+            folder: the results folder, which may contain the wildcard.
         """
         self.name, self.stage, self._plans, self._folder = name, stage, plans, folder
         self._first = next(iter(plans.values()))
@@ -31,42 +35,42 @@ class Rule:
         return WILDCARDS | runs
 
     def inputs(self) -> dict[str, Callable[[Mapping], str | list[str]]]:
-        """Return a function of the wildcards for each input, by the option of the program.
+        """Return a function of the wildcards for each input, by option of the program.
 
         A run that lacks an input has an empty list.
         """
 
         def files(option: str, wildcards: Mapping[str, str]) -> str | list[str]:
-            of = self._plan(wildcards).inputs(self.stage).get(option)
-            return of(wildcards) if of else []
+            files_of = self._plan(wildcards).inputs(self.stage).get(option)
+            return files_of(wildcards) if files_of else []
 
         options = dict.fromkeys(o for plan in self._plans.values() for o in plan.inputs(self.stage))
         return {option: partial(files, option) for option in options}
 
     def outputs(self) -> dict[str, object]:
-        """Return the outputs, as the rule takes them, by the option of the program."""
+        """Return the outputs as Snakemake's rule takes them, by option of the program."""
         return self._first.outputs(self.stage, self._folder)
 
     def log(self, folder: str = "logs", ending: str = "log") -> str:
-        """Return the path of the logs, with its wildcards."""
+        """Return the path of the logs, with wildcards."""
         wildcards = {"shard": "/{shard}", "training": "/{variant}.{seed}"}
         place = wildcards.get(STAGES[self.stage].scope, "")
         return f"{self._folder}/{folder}/{self.stage}{place}.{ending}"
 
     def threads(self, cores: int | None) -> int:
-        """Return the threads of a job.
+        """Return the number of threads of a job.
 
         Args:
-            cores: what Snakemake was given: of a local run all that there are, of a profile for
-                clusters what each job gets, None where a cluster's profile leaves it to the rules.
+            cores: all cores in a local run, those of a job on a cluster, or None if the cluster's
+                profile leaves the number to the rules.
         """
         return max(plan.threads(self.stage, cores) for plan in self._plans.values())
 
     def resources(self) -> dict[str, Callable[..., int]]:
-        """Return the functions of a job that give its memory in MB and its run time in minutes."""
+        """Return the functions of a job that return its memory in MB and run time in minutes."""
 
         def asked(need: Callable[[str, Run, int], int]) -> Callable[..., int]:
-            # A job that was killed is tried again, and asks for twice and then four times as much.
+            # A retry of a killed job requests twice as much, then four times.
             return lambda wildcards, attempt, threads=1: (
                 need(self.stage, self._plan(wildcards).run, threads) * 2 ** (attempt - 1)
             )
@@ -74,7 +78,7 @@ class Rule:
         return {"mem_mb": asked(memory_mb), "runtime": asked(run_minutes)}
 
     def params(self) -> dict[str, Callable[..., str]]:
-        """Return the functions of a job that give its spec and then its command."""
+        """Return the functions of a job that return its spec and its command."""
 
         def spec(wildcards) -> str:
             return self._plan(wildcards).job_spec(self.stage, wildcards)
@@ -87,23 +91,23 @@ class Rule:
 
 
 class Plans:
-    """The plans of a workflow: of its one run, or of each run of a suite by a wildcard `run`."""
+    """The plans of a workflow: of a single run, or of each run of a suite."""
 
     def __init__(self, plans: Mapping[str, Plan], results: str):
-        """Take the plans by the names of their runs, "" of a single one, and the results folder."""
+        """Take the plans by run name, "" for a single run, and the results folder."""
         self.runs, self.results = plans, results
         self.is_suite = "" not in plans
 
     @property
     def stages(self) -> list[str]:
-        """The names of the stages that a run has, in the order of the data."""
+        """The names of all stages of the runs, in the order of the data."""
         return [name for name in STAGES if any(name in plan.stages for plan in self.runs.values())]
 
     @property
     def rules(self) -> list[Rule]:
         """The rules of all stages.
 
-        In a suite the name of a stage is the target that makes its files in all runs.
+        In a suite they have prefixes, because the name of a view makes its files in all runs.
         """
         folder = f"{self.results}/{{run}}" if self.is_suite else self.results
         made = []
@@ -120,7 +124,7 @@ class Plans:
 
     @property
     def targets(self) -> dict[str, list[str]]:
-        """The files that a stage's name stands for in a suite, where its rule has a wildcard."""
+        """The files of each view in all runs of a suite, by the view's name."""
         views = (name for name in self.stages if name in {*VIEWS, "verify"} - APART)
         plans = self.runs.values() if self.is_suite else ()
         return {
@@ -136,5 +140,5 @@ class Plans:
 
     @property
     def comparison(self) -> list[str]:
-        """The tables of all trainings that are compared, and what they leave."""
+        """The comparisons of all trainings, and their policies."""
         return [file for plan in self.runs.values() for file in plan.comparison]

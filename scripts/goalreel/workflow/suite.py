@@ -16,18 +16,19 @@ _LISTED = ("runs", "rl_zoo")  # keys of a suite that list its runs instead of an
 _STEPS = re.compile(r"\d+")
 
 
-def expand(given: Mapping) -> dict[str, dict]:
-    """Return what is given for each run of a configuration, by the run's name.
+def expand(user_options: Mapping) -> dict[str, dict]:
+    """Return the user's options for each run of a configuration, by the run's name.
 
-    A configuration without a suite is one run, whose name is "".
+    A configuration without a suite is a single run with the name "".
 
     Raises:
-        GoalreelError: an axis has no values, two runs have one name, or a pattern matches nothing.
+        GoalreelError: an axis has no values, two runs have the same name, or a pattern matches no
+            file.
     """
-    suite = given.get("suite")
+    suite = user_options.get("suite")
     if suite in (None, "null"):
-        return {"": dict(given)}
-    common = {key: value for key, value in given.items() if key not in ("suite", "results")}
+        return {"": dict(user_options)}
+    common = {key: value for key, value in user_options.items() if key not in ("suite", "results")}
     runs: dict[str, dict] = {}
     try:
         for name, changes in _runs(suite):
@@ -42,7 +43,7 @@ def expand(given: Mapping) -> dict[str, dict]:
             runs[folder] = dict(run)
     except OptionError as error:
         raise config_error({error.key: error.message}) from None
-    root = str(given.get("results") or "results").rstrip("/")
+    root = str(user_options.get("results") or "results").rstrip("/")
     return {name: run | {"results": f"{root}/{name}"} for name, run in runs.items()}
 
 
@@ -59,7 +60,7 @@ def _runs(suite: object) -> Iterator[tuple[str, dict[str, object]]]:
             hint = suggest(first, [*Options.model_fields, *_LISTED, "checkpoint"])
             raise OptionError(f"suite.{option}", f"Unknown option. {hint or 'Name an option.'}")
     if not isinstance(suite.get("runs", {}), Mapping):
-        raise OptionError("suite.runs", "It is not a mapping. Write runs: {NAME: {env: ID}}.")
+        raise OptionError("suite.runs", "This is not a mapping. Write runs: {NAME: {env: ID}}.")
     for name, changes in (suite.get("runs") or {}).items():
         if not isinstance(changes, Mapping):
             problem = f"{quoted(changes)} is not a mapping. Write {{env: ID}}."
@@ -68,26 +69,27 @@ def _runs(suite: object) -> Iterator[tuple[str, dict[str, object]]]:
     if "rl_zoo" in suite:
         yield from _zoo_runs(suite["rl_zoo"])
     if axes:
-        labelled = {option: _labelled(option, values) for option, values in axes.items()}
-        for point in itertools.product(*(values.items() for values in labelled.values())):
+        by_label = {option: _values_by_label(option, values) for option, values in axes.items()}
+        for point in itertools.product(*(values.items() for values in by_label.values())):
             labels = dict(zip(axes, (label for label, _ in point), strict=True))
             changes = dict(zip(axes, (value for _, value in point), strict=True))
-            yield "-".join(labels.values()), _filled(changes, labels)
+            yield "-".join(labels.values()), _fill_in(changes, labels)
 
 
-def _labelled(option: str, values: object) -> dict[str, object]:
-    """Return the values of an axis by their labels, which name the runs."""
+def _values_by_label(option: str, values: object) -> dict[str, object]:
+    """Return the values of an axis by their labels, which become parts of run names."""
     key = f"suite.{option}"
     if option == "checkpoint":
         if not isinstance(values, str):
-            raise OptionError(key, 'Write a pattern, such as "logs/rl_model_*_steps.zip".')
+            problem = f"{quoted(values)} is not a pattern"
+            raise OptionError(key, f"{problem}. Write one such as logs/rl_model_*_steps.zip.")
         return _checkpoints(values)
     if isinstance(values, Mapping):
         found = {str(label): value for label, value in values.items()}
     elif isinstance(values, list):
         found = {_label(value): value for value in values}
         if len(found) < len(values):
-            raise OptionError(key, "Two values have one name. Write NAME: VALUE for each.")
+            raise OptionError(key, "Two values have the same name. Write NAME: VALUE for each.")
     else:
         raise OptionError(key, f"{quoted(values)} is not a list. Write [A, B] or {{NAME: VALUE}}.")
     if not found:
@@ -96,7 +98,7 @@ def _labelled(option: str, values: object) -> dict[str, object]:
 
 
 def _label(value: object) -> str:
-    """Return what a value of an axis is called."""
+    """Return the label of an axis value."""
     if isinstance(value, Mapping):
         named = value.get("file") or value.get("dataset") or value.get("name")
         value = named or "-".join(map(str, value.values()))
@@ -105,7 +107,7 @@ def _label(value: object) -> str:
 
 
 def _checkpoints(pattern: str) -> dict[str, object]:
-    """Return the files that match a pattern by their number of steps, in that order."""
+    """Return the files that match a pattern, by their number of steps in ascending order."""
     files = {int(_STEPS.findall(path.stem)[-1]): str(path) for path in _matches(pattern)}
     width = len(str(max(files)))
     return {f"{steps:0{width}d}": files[steps] for steps in sorted(files)}
@@ -116,13 +118,13 @@ def _matches(pattern: str) -> list[Path]:
     if not found:
         raise OptionError(
             "suite.checkpoint",
-            f"No file matches {quoted(pattern)} in {Path.cwd()}. Correct the pattern.",
+            f"No file matches {quoted(pattern)}. Correct it.\n  Searched: {Path.cwd()}",
         )
     return found
 
 
 def _zoo_runs(folder: object) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield a run for each model in a folder of RL Zoo: ALGORITHM/ENV_NUMBER."""
+    """Yield a run for each model ALGORITHM/ENV_NUMBER in an RL Zoo folder."""
     found = 0
     for arguments in sorted(Path(str(folder)).glob("*/*_*/*/args.yml")):
         model, env = arguments.parent.parent, arguments.parent.name
@@ -141,12 +143,12 @@ def _zoo_runs(folder: object) -> Iterator[tuple[str, dict[str, object]]]:
         raise OptionError("suite.rl_zoo", f"{problem}. Correct the folder.")
 
 
-def _filled(value: object, labels: Mapping[str, str]) -> object:
-    """Return a value whose texts have the other axes' labels for {env} and the like."""
+def _fill_in(value: object, labels: Mapping[str, str]) -> object:
+    """Return a value with the labels of other axes instead of placeholders such as {env}."""
     if isinstance(value, Mapping):
-        return {key: _filled(part, labels) for key, part in value.items()}
+        return {key: _fill_in(part, labels) for key, part in value.items()}
     if isinstance(value, list):
-        return [_filled(part, labels) for part in value]
+        return [_fill_in(part, labels) for part in value]
     if isinstance(value, str):
         for option, label in labels.items():
             value = value.replace(f"{{{option}}}", label.replace("/", "-"))
@@ -154,17 +156,17 @@ def _filled(value: object, labels: Mapping[str, str]) -> object:
 
 
 def _with_option(run: Mapping, option: str, value: object) -> dict:
-    """Return the options of a run with another value for one, given by its dotted key."""
+    """Return the options of a run with a new value for a dotted key."""
     if option == "checkpoint":
         option = "policy.file"
-    key, _, rest = option.partition(".")
-    if not rest:
+    key, _, inner_key = option.partition(".")
+    if not inner_key:
         return {**run, key: value}
     section = run.get(key)
     section = section if isinstance(section, Mapping) else {"name": section} if section else {}
-    return {**run, key: _with_option(section, rest, value)}
+    return {**run, key: _with_option(section, inner_key, value)}
 
 
 def _name(label: str) -> str:
-    """Return the name of a run's folder for its label."""
+    """Return the folder name of a run with a label."""
     return re.sub(r"[^\w.+-]+", "-", label).strip("-.") or "run"

@@ -146,11 +146,14 @@ FAULTS = [
     ({"env": "no_such_module:X-v0"}, "env: No module 'no_such_module' for 'no_such_module:X-v0'"),
     ({"policy": "pmup"}, "policy.name: Unknown value 'pmup'. Did you mean 'pump'?"),
     ({"policy": 3}, "policy: '3' is not allowed. Use a mapping such as {name: value}."),
-    ({"policy": {"force": 0.5}}, f"policy.force: The policy 'pump' has no such option in {CAR}"),
-    ({"env": CONTINUOUS, "policy": "near_optimal"}, f"'near_optimal' does not play {CONTINUOUS}. "),
+    ({"policy": {"force": 0.5}}, f"policy.force: The policy 'pump' has no such option in '{CAR}'"),
+    (
+        {"env": CONTINUOUS, "policy": "near_optimal"},
+        f"'near_optimal' does not play '{CONTINUOUS}'. ",
+    ),
     (
         CART | {"policy": "pump"},
-        "policy.name: 'pump' does not play CartPole-v1. Use random",
+        "policy.name: 'pump' does not play 'CartPole-v1'. Use random",
     ),
     (
         {"env": CONTINUOUS, "policy": {"force": 0}},

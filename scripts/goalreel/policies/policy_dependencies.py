@@ -30,7 +30,7 @@ def policy_files(policy: Mapping) -> dict[str, str]:
             paths = _with_imports(Path(path)) if python else [Path(path)]
             digests |= {str(p): sha256_of(p) for p in paths}
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
+            reason = getattr(error, "strerror", None) or "not a valid path"
             problem = f"{path!r} cannot be read ({reason})"
             fix = "Give a path relative to the folder where you run snakemake."
             raise OptionError(f"policy.{key}", f"{problem}. {fix}") from None

@@ -24,7 +24,7 @@ _LOCKS: list = []  # of this process, held until it ends
 
 def is_apart(words: Sequence[str]) -> bool:
     """Return whether a command line names only targets that are independent of the run's policy."""
-    targets = {word for word in words if word in (*STAGES, "all")}
+    targets = {word for word in words if word in (*STAGES, *APART, "all")}
     return bool(targets) and targets <= APART
 
 

@@ -57,7 +57,7 @@ def concatenate(
                 (first_probe, first), (probe, second) = probes.items()
                 raise GoalreelError(
                     f"{second}: Simulated with a libm that rounds differently. Delete the shards "
-                    f"of one kind of machine and run snakemake again.\n  {first}: libm checksum "
+                    f"of one kind of machine.\n  {first}: libm checksum "
                     f"{first_probe[:8]}\n  {second}: libm checksum {probe[:8]}"
                 )
             yield segment, list(_chapters(summary, cards, unit))

@@ -89,7 +89,7 @@ def add_overlay(
     """
     if cache.source != trajectories.digest():
         raise GoalreelError(
-            "frames: They do not show these trajectories. Delete them, and run snakemake again."
+            "frames: They do not show these trajectories. Delete them to make them again."
         )
     cache, rows = add_bands(cache, scale, texts is not None, hud)
     canvas, (images,), resets = Canvas(cache.background), cache.layers, cache.offsets[:-1]

@@ -2,7 +2,6 @@
 
 The first page, index.md, is README.md. The generated parts are:
 
-    <!-- options -->    the tables of all options, from their models
     <!-- api -->        the documentation of each public name of the package
 
 A link out of docs/, which works on GitHub, becomes the plain path, which must exist.
@@ -29,10 +28,6 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
     """Return the page's Markdown with its generated parts."""
     if page.file.src_uri == "index.md":
         markdown = _relocate((ROOT / "README.md").read_text(encoding="utf-8"))
-    if "<!-- options -->" in markdown:
-        from goalreel.configuration.schema import options_page
-
-        markdown = markdown.replace("<!-- options -->", options_page())
     if "<!-- api -->" in markdown:
         from goalreel import _HOME
 

@@ -1,11 +1,12 @@
 """config.schema.yaml, the page of all options, and the error messages of values.
 
-To write the schema again: PYTHONPATH=scripts python -m goalreel.configuration.schema
+To write both files again: PYTHONPATH=scripts python -m goalreel.configuration.schema
 """
 
 import ast
 import functools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -227,5 +228,13 @@ def _part(option: Mapping, name: str) -> Mapping:
     return next(part[name] for part in (option, *option.get("anyOf", ())) if name in part)
 
 
+def filled_page(text: str) -> str:
+    """Return the page docs/reference/options.md with the tables of today between its markers."""
+    tables = f"<!-- options -->\n{options_page()}<!-- end -->"
+    return re.sub("<!-- options -->.*<!-- end -->", lambda _: tables, text, flags=re.S)
+
+
 if __name__ == "__main__":
-    print(schema_file(), end="")
+    Path("config/config.schema.yaml").write_text(schema_file(), encoding="utf-8")
+    page = Path("docs/reference/options.md")
+    page.write_text(filled_page(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -12,7 +12,7 @@ from conftest import of_shard
 from message_form import rejection
 from project import REPOSITORY
 
-from goalreel.configuration.schema import options_page, schema_file
+from goalreel.configuration.schema import filled_page, options_page, schema_file
 from goalreel.provenance.spec import canonical
 from goalreel.workflow import plan as planning
 from goalreel.workflow.config import load_config
@@ -42,8 +42,10 @@ def test_config_yaml_holds_every_option_at_its_default():
         assert option in commented, "an option that fits some policies only"
 
 
-def test_schema_file_equals_the_models():
+def test_schema_file_and_options_page_equal_the_models():
     assert SCHEMA.read_text(encoding="utf-8") == schema_file()
+    page = (REPOSITORY / "docs/reference/options.md").read_text(encoding="utf-8")
+    assert page == filled_page(page)
 
 
 def test_options_page_describes_every_option():

@@ -18,8 +18,8 @@ def verify(spec, film, tables, output, threads: int = 1):
     outputs = {name: stage.paths for name, stage in STAGES.items()}
     verdicts = verify_results(output.parent, outputs, spec, threads)
     write_verdicts(output, verdicts)
-    is_own = output.parent.resolve() in cli.results_folders()
+    is_own = any(map(output.parent.resolve().is_relative_to, cli.results_folders()))
     again = remove(verdicts) if is_own else []
-    if errors := error_report(verdicts, again):
+    if errors := error_report(verdicts, again, output.parent):
         raise GoalreelError(errors)
     return "\n".join(map(str, verdicts))

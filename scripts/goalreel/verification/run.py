@@ -282,13 +282,14 @@ def _other_file(folder: Path) -> str:
     return max((path.name for path in others), default="")
 
 
-def error_report(verdicts: Sequence[Verdict], again: Sequence[Path]) -> str:
+def error_report(verdicts: Sequence[Verdict], again: Sequence[Path], results: Path) -> str:
     """Return a report on incomplete results, or "". `again` is the result of `remove`."""
     errors = [f"{p}: {f.error}" for v in verdicts for p, f in v.files.items() if not f.is_ok]
     if not errors:
         return ""
     head = f"The results are incomplete.{' Damaged files were removed.' if again else ''}"
-    last = [f"To make them again: snakemake {shlex.join(map(str, again))}"] if again else []
+    words = [*map(str, again), "--configfile", str(results / "config.yaml")]
+    last = [f"To make them again: snakemake {shlex.join(words)}"] if again else []
     return "\n".join([head, *map(str, verdicts), *errors, *last])
 
 

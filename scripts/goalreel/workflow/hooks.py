@@ -273,7 +273,7 @@ def _print_summary(plans: Plans, workflow) -> None:
         text = run_summary(events.finished)
         films = sum(job.rule.endswith("concat") for job in events.finished)
         if films and plans.is_suite:
-            text += f"{pluralize(films, 'film')} in {plans.results}/"
+            text += f"{pluralize(films, 'film')}: {plans.results}/RUN/film.mp4"
         elif films:
             text += f"\n    encoder  {plans.runs[''].run.encoder.label}"
         _print_last(with_addresses(workflow, text, set()))
@@ -291,8 +291,11 @@ def _print_causes(workflow) -> None:
         jobs = sum(1 for _ in workflow.dag.needrun_jobs(exclude_finished=False))
         text = failure_summary(failed, events.messages, len(events.finished), jobs)
         unusable = {path for job in failed for f in job.failures for path in f["unusable"]}
+        # The report of verify names its own command.
+        is_verify = failed and all(job.rule.endswith("verify") for job in failed)
+        advice = "" if is_verify else "Run the same command again to continue. "
         _print_last(
-            f"{with_addresses(workflow, text, unusable)}\nRun the same command again to continue. "
+            f"{with_addresses(workflow, text, unusable)}\n{advice}"
             f"Snakemake's log: {', '.join(workflow.logger_manager.get_logfile())}"
         )
 

@@ -74,9 +74,7 @@ def test_targets_that_verify_prints_rebuild_everything(done):
     assert line.split()[1:] == [*["1", "file"], *line.split()[3:5], "ok"]
     assert not (results / "verify.csv").exists()
     last = [line for line in lines if line.startswith("To make them again: ")][-1]
-    done.run(
-        "-j", "2", *shlex.split(last.removeprefix("To make them again: snakemake ")), config=SMALL
-    )
+    done.run("-j", "2", *shlex.split(last.removeprefix("To make them again: snakemake ")))
     assert hashes(results) == before
     assert done.jobs(config=SMALL) == {}
     for _ in range(2):  # it always runs
@@ -152,7 +150,7 @@ def test_verify_keeps_unreadable_files(done, monkeypatch):
     told = {v.stage: (v.status, set(v.having("damaged"))) for v in verdicts}
     assert told["simulate"] == ("2 not checked", set()) and told["concat"][1] == set()
     assert remove(verdicts) == [] and hashes(results) == before
-    assert "incomplete" in error_report(verdicts, [])
+    assert "incomplete" in error_report(verdicts, [], results)
 
 
 def test_verify_by_hand_removes_nothing(done):

@@ -177,9 +177,8 @@ def filmed(film: Film, folder: Path, cards: int = 0, episodes: int | None = None
     episodes = episodes or describe(film.id).shard_size if cards else 1
     path, cache = folder / "f.npz", ()
     while not cache or (len(cache) < FRAMES and not cards):
-        environment = make_environment(
-            {"env": film.id, "max_episode_steps": film.max_episode_steps}
-        )
+        options = {"env": film.id, "max_episode_steps": film.max_episode_steps}
+        environment = make_environment(options)
         with filming(path, environment) as recorder:
             given = range(episodes), SEED, environment, make_policy(policy), 1
             made = simulate_reaches(*given, success=None, recorder=recorder)

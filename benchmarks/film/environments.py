@@ -288,9 +288,8 @@ def start_cost(run: Run, start: Run) -> float:
 
 def notes(found: list[Found], options: argparse.Namespace) -> list[str]:
     """Return the notes below the table."""
-    limits = ", ".join(
-        f"{e.film.name} {e.film.max_episode_steps}" for e in found if e.film.max_episode_steps
-    )
+    steps = ((e.film.name, e.film.max_episode_steps) for e in found)
+    limits = ", ".join(f"{name} {limit}" for name, limit in steps if limit)
     played = ", ".join(f"{each.film.name} {each.film.peer_episodes}" for each in found)
     fresh = ", ".join(each.film.name for each in found if each.film.fresh)
     return [

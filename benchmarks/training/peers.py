@@ -35,11 +35,7 @@ from benchmarks.training.rows import (
 BATCHES, NAMES = (32, 512), {"nature": "Nature 2015", "small": "Mnih 2013"}
 GROUPS = [(network, batch) for network in NAMES for batch in BATCHES]
 RATIO, BUFFER, EPSILON, ENVS = 8, 20_000, 0.05, 8
-START, FIRST, MEASURED = (
-    1024,
-    1280,
-    1536,
-)  # decisions: start of learning, start of measuring, number measured
+START, FIRST, MEASURED = 1024, 1280, 1536  # decisions: learning starts, measuring starts, measured
 OURS = ("goalreel", "goalreel, bfloat16")
 HEADER = ("network", "batch", "training", "wall, ms a decision", "ratio, wall",
           "CPU, ms a decision", "ratio, CPU", "others, cores")  # fmt: skip

@@ -1,11 +1,8 @@
 """Write the memory and CPU time of each Python process of a run to the folder GOALREEL_PEAKS.
 
 Python imports this module at its start if PYTHONPATH contains its folder. The run itself stays
-unchanged. Each process writes a JSON file named after its program:
-
-    peak        bytes of memory at most
-    own         CPU seconds of the process, user and system
-    children    CPU seconds of the processes that it waited for
+unchanged. Each process writes a JSON file named after its program, with the peak of its memory in
+bytes, and the CPU seconds of the process and of the children that it waited for.
 """
 
 import atexit

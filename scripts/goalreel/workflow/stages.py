@@ -104,6 +104,7 @@ def _reported(path: str, category: str, labels: Mapping[str, str], **more: objec
 WILDCARDS = {"shard": r"\d{5,9}", "variant": "[a-z0-9_]+", "seed": r"\d+"}
 _ENVIRONMENT = ("env", "env_kwargs", "env_wrappers", "max_episode_steps")
 _FILM = ("env", "film.fps", "card_frames")
+_IMPORTED = {"recording": "import_recording"}  # the stage that imports what a policy plays
 _VIDEO = ("env", "film.fps", "view_encoder")
 _EPISODES = {"frames": _frames, "trajectories": "simulate"}
 _ENCODING = ("ffmpeg", "numpy", "pillow")
@@ -125,11 +126,7 @@ FILM = {
     ),
     "simulate": Stage(
         "Play a shard's episodes, bit for bit as Gymnasium would.",
-        inputs={
-            "policy": lambda r: (
-                "import_recording" if r.policy == "recording" else _trained_policy(r)
-            )
-        },
+        inputs={"policy": lambda run: _IMPORTED.get(run.policy) or _trained_policy(run)},
         outputs={
             "trajectories": "trajectories/{shard}.npz",
             "frames": Output("frames/{shard}.npz", when=lambda run: not run.env.has_atlas),
@@ -222,9 +219,7 @@ _TRAININGS = {
             "runs": "compare_training/runs.csv",
             "rows": _reported("compare_training/table.csv", "Training", {"table": "variants"}),
             "table": "compare_training/table.md",
-            "curves": _reported(
-                "compare_training/curves.svg", "Training", {"plot": "learning curves"}
-            ),
+            "curves": _reported("compare_training/curves.svg", "Training", {"plot": "curves"}),
             "sums": "compare_training/SHA256SUMS",
         },
         config=("env", "dqn.total_timesteps", "dqn.variants", "dqn.seeds"),

@@ -293,7 +293,8 @@ def _print_causes(workflow) -> None:
         unusable = {path for job in failed for f in job.failures for path in f["unusable"]}
         # The report of verify names its own command.
         is_verify = failed and all(job.rule.endswith("verify") for job in failed)
-        advice = "" if is_verify else "Run the same command again to continue. "
+        is_said = is_verify or "Run the same command" in text
+        advice = "" if is_said else "Run the same command again to continue. "
         _print_last(
             f"{with_addresses(workflow, text, unusable)}\n{advice}"
             f"Snakemake's log: {', '.join(workflow.logger_manager.get_logfile())}"

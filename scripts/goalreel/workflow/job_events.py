@@ -192,7 +192,8 @@ def failure_summary(failed: Sequence[Job], messages: Sequence[str], done: int, j
     """
     failures = [failure for job in failed for failure in job.failures]
     if failed and all(any(f["stopped"] for f in job.failures) for job in failed):
-        return f"run interrupted, {done:,} of {jobs:,} jobs done"
+        saved = [line.strip() for f in failures for line in f["error"].splitlines()[1:]]
+        return "\n".join([f"run interrupted, {done:,} of {jobs:,} jobs done", *saved])
     # A job without a cause failed because another job of its group did.
     culprits = [job for job in failed if job.failures or not job.is_grouped] or failed[:1]
     causes: dict[tuple, list[Job]] = {}  # equal but for numbers and temporary names

@@ -123,6 +123,9 @@ def test_summary_of_many_long_causes_has_15_lines(tmp_path):
 def test_interrupted_jobs_are_not_failures(tmp_path):
     stopped = [failed(tmp_path, "1", "interrupted (SIGINT)", stopped=True)]
     assert failure_summary(stopped, ["gone"], 3, 9) == "run interrupted, 3 of 9 jobs done"
+    stop = "Stopped by SIGINT.\n  Saved after 7 of 9 decisions"
+    lines = failure_summary([failed(tmp_path, "1", stop, stopped=True)], [], 0, 1).splitlines()
+    assert lines[1:] == ["Saved after 7 of 9 decisions"]
 
 
 def test_log_without_record_shows_its_last_lines(tmp_path):

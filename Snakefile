@@ -63,6 +63,8 @@ for planned in plans.rules:
             planned.log("benchmarks", "tsv")
         wildcard_constraints:
             **planned.constraints,
+        # All shards wait for an atlas.
+        priority: int(STAGES[planned.stage].scope == "any")
         conda:
             os.path.join(base, "envs", f"{STAGES[planned.stage].conda}.yaml")
         threads: planned.threads(workflow.resource_settings.cores)

@@ -13,6 +13,8 @@ from goalreel.configuration.schema import config_error
 from goalreel.errors import OptionError, quoted, suggest
 
 _LISTED = ("runs", "rl_zoo")  # keys of a suite that list its runs instead of an axis
+# A run has its own results folder, and no suite.
+_AXES = ("checkpoint", *(key for key in Options.model_fields if key not in ("suite", "results")))
 _STEPS = re.compile(r"\d+")
 
 
@@ -39,8 +41,16 @@ def expand(user_options: Mapping) -> dict[str, dict]:
                 )
             run = common
             for option, value in changes.items():
+                if (first := str(option).partition(".")[0]) not in _AXES:
+                    is_option = first in Options.model_fields
+                    problem = "It cannot differ between runs." if is_option else "Unknown option."
+                    hint = "" if is_option else suggest(first, (*_AXES, *_LISTED))
+                    fix = hint or "Name another option."
+                    raise OptionError(f"suite.{option}", f"{problem} {fix}")
                 run = _with_option(run, option, value)
             runs[folder] = dict(run)
+        if not runs:
+            raise OptionError("suite", "It has no runs. Write suite={env: [A, B]}.")
     except OptionError as error:
         raise config_error({error.key: error.message}) from None
     root = str(user_options.get("results") or "results").rstrip("/")
@@ -49,16 +59,11 @@ def expand(user_options: Mapping) -> dict[str, dict]:
 
 def _runs(suite: object) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield the name of each run, and its options by their dotted keys."""
-    if not isinstance(suite, Mapping) or not suite:
+    if not isinstance(suite, Mapping):
         raise OptionError(
             "suite", f"{quoted(suite)} is not a mapping. Write suite={{env: [A, B]}}."
         )
     axes = {key: values for key, values in suite.items() if key not in _LISTED}
-    for option in axes:
-        first = str(option).partition(".")[0]
-        if option != "checkpoint" and (first not in Options.model_fields or first == "suite"):
-            hint = suggest(first, [*Options.model_fields, *_LISTED, "checkpoint"])
-            raise OptionError(f"suite.{option}", f"Unknown option. {hint or 'Name an option.'}")
     if not isinstance(suite.get("runs", {}), Mapping):
         raise OptionError("suite.runs", "This is not a mapping. Write runs: {NAME: {env: ID}}.")
     for name, changes in (suite.get("runs") or {}).items():
@@ -163,7 +168,8 @@ def _with_option(run: Mapping, option: str, value: object) -> dict:
     if not inner_key:
         return {**run, key: value}
     section = run.get(key)
-    section = section if isinstance(section, Mapping) else {"name": section} if section else {}
+    if not isinstance(section, Mapping):
+        section = {"name": section} if key == "policy" and section else {}
     return {**run, key: _with_option(section, inner_key, value)}
 
 

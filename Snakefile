@@ -3,8 +3,7 @@
 simulate {shard} -> render {shard} -> encode {shard} -> concat, and the tables of episodes.
 The atlas holds every frame of an environment drawn once, and the coded atlas holds it coded once.
 
-config.yaml holds the options. scripts/goalreel/workflow/stages.py lists the rules, and
-scripts/RULE.py is the program of each.
+Options: config.yaml. Rules: scripts/goalreel/workflow/stages.py. Their programs: scripts/RULE.py.
 """
 
 import os
@@ -42,12 +41,6 @@ rule all:
         plans.film,
 
 
-rule compare_training:
-    """Compare the variants of deep Q-learning: train each from several seeds."""
-    input:
-        plans.comparison,
-
-
 for planned in plans.rules:
 
     rule:
@@ -63,8 +56,7 @@ for planned in plans.rules:
             planned.log("benchmarks", "tsv")
         wildcard_constraints:
             **planned.constraints,
-        # All shards wait for an atlas.
-        priority: int(STAGES[planned.stage].scope == "any")
+        priority: planned.priority
         conda:
             os.path.join(base, "envs", f"{STAGES[planned.stage].conda}.yaml")
         threads: planned.threads(workflow.resource_settings.cores)
@@ -76,7 +68,6 @@ for planned in plans.rules:
             "{params.command} 2> {log:q}"
 
 
-# In a suite, the name of a view stands for that view of each run.
 for target, files in plans.targets.items():
 
     rule:
@@ -86,5 +77,4 @@ for target, files in plans.targets.items():
             files,
 
 
-# Docstrings of the rules, and hooks at the start and end of a run.
 hooks.register(plans, workflow)

@@ -94,7 +94,7 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
     named = workflow.modifier.modify_rulename  # another workflow's module may add a prefix
     small = (rule.name for rule in plans.rules if STAGES[rule.stage].local)
-    workflow.localrules(*map(named, ("all", "compare_training", *plans.targets, *small)))
+    workflow.localrules(*map(named, ("all", *plans.targets, *small)))
     # A cluster job already has its cores, so its process runs the commands itself. The SLURM plugin
     # (2.8) would start srun and another Snakemake for each, 12 for a group of four shards. In an
     # array job the plugin must choose the command.
@@ -108,6 +108,7 @@ def register(plans: Plans, workflow) -> None:
     stages = {rule.name: rule.stage for rule in plans.rules} | {name: name for name in STAGES}
     named = workflow.modifier.modify_rulename
     purposes = {named(rule): STAGES[stage].purpose for rule, stage in stages.items()}
+    purposes[named("compare_training")] = "Train all variants from all seeds, and compare them."
     for rule in workflow.rules:
         rule.docstring = rule.docstring or purposes.get(rule.name)
     shown = {named(rule): named(stage) for rule, stage in stages.items()}

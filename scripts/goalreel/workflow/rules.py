@@ -57,6 +57,11 @@ class Rule:
         place = wildcards.get(STAGES[self.stage].scope, "")
         return f"{self._folder}/{folder}/{self.stage}{place}.{ending}"
 
+    @property
+    def priority(self) -> int:
+        """The priority: all shards wait for an atlas, so its job starts first."""
+        return int(STAGES[self.stage].scope == "any")
+
     def threads(self, cores: int | None) -> int:
         """Return the number of threads of a job.
 
@@ -124,21 +129,15 @@ class Plans:
 
     @property
     def targets(self) -> dict[str, list[str]]:
-        """The files of each view in all runs of a suite, by the view's name."""
-        views = (name for name in self.stages if name in {*VIEWS, "verify"} - APART)
-        plans = self.runs.values() if self.is_suite else ()
-        return {
+        """The files of each target without a rule of its own: in a suite, each view of all runs."""
+        plans = self.runs.values()
+        views = [name for name in self.stages if name in {*VIEWS, "verify"} - APART]
+        return {"compare_training": [file for plan in plans for file in plan.comparison]} | {
             view: [file for plan in plans if view in plan.stages for file in plan.files(view)]
-            for view in views
-            if self.is_suite
+            for view in (views if self.is_suite else ())
         }
 
     @property
     def film(self) -> list[str]:
         """The film and the tables of each run."""
         return [file for plan in self.runs.values() for file in plan.film]
-
-    @property
-    def comparison(self) -> list[str]:
-        """The comparisons of all trainings, and their policies."""
-        return [file for plan in self.runs.values() for file in plan.comparison]

@@ -1,22 +1,20 @@
 """Estimate the reach rate of a policy from the table of attempts."""
 
 import contextlib
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import pandas as pd
 
 from goalreel.errors import UnusableFileError
 from goalreel.files.damage import reporting_damage
+from goalreel.report.statistics import share_interval
 
 _DTYPES = dict.fromkeys(("reach", "episode", "attempt", "steps"), "int64")
 _DTYPES |= {"seed": "uint64"} | dict.fromkeys(("return", "start_s", "initial_position"), "float64")
 _DTYPES |= dict.fromkeys(("reached", "terminated", "truncated"), "bool")
 _DEFAULTS = (None, [], {}, "act")  # values of policy parameters that labels omit, as True
-_Z = NormalDist().inv_cdf(0.975)  # for a two-sided 95% interval
 
 
 @dataclass(frozen=True)
@@ -41,23 +39,8 @@ def reach_rate(attempts_csv: str | os.PathLike, policy: Mapping) -> ReachRate:
     reached, attempts = int(outcomes.sum()), len(outcomes)
     if not attempts:
         raise UnusableFileError(attempts_csv, "it has no rows")
-    counts, rate = (reached, attempts), reached / attempts
-    return ReachRate(policy_label(policy), *counts, rate, *wilson(*counts))
-
-
-def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """Return Wilson's 95% score interval for a proportion, without continuity correction.
-
-    Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
-    JASA 22 (1927). Unlike the normal approximation, it stays within [0, 1].
-    """
-    share, z2 = successes / trials, _Z * _Z
-    center = share + z2 / (2 * trials)
-    spread = _Z * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
-    scale = 1 + z2 / trials
-    low = 0.0 if successes == 0 else (center - spread) / scale
-    high = 1.0 if successes == trials else (center + spread) / scale
-    return low, high
+    rate = share_interval(reached, attempts)
+    return ReachRate(policy_label(policy), reached, attempts, rate.value, rate.low, rate.high)
 
 
 def read_table(table: str | os.PathLike, columns: Sequence[str]) -> pd.DataFrame:

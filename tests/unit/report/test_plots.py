@@ -15,7 +15,7 @@ from project import REPOSITORY
 from goalreel.files.svg_plot import read_caption
 from goalreel.provenance.checksums import SUMS, read_sums
 from goalreel.report import plots, trajectory_plots
-from goalreel.report.reach_rate import reach_rate, read_table, wilson
+from goalreel.report.reach_rate import reach_rate, read_table
 from goalreel.report.trajectory_plots import Sample, read_sample
 from goalreel.simulation.trajectories import write_trajectories
 
@@ -56,18 +56,6 @@ def test_plots_show_the_tables_in_reproducible_bytes(filmed, tmp_path):
         assert text == other.read_text(encoding="utf-8"), "a matplotlibrc changes the bytes"
         assert json.loads(caption.spec)["stage"] == "plots"
         assert not re.search(r'(href|src)="(?!#|data:)', text), "the file uses nothing outside"
-
-
-# R. G. Newcombe, "Two-sided confidence intervals for the single proportion", Statistics in Medicine
-# 17 (1998), table I, method 3.
-INTERVALS = [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0, 0.1611)]
-
-
-@pytest.mark.parametrize(("successes", "trials", "low", "high"), INTERVALS)
-def test_wilsons_interval_is_the_published_one(successes, trials, low, high):
-    assert np.allclose(wilson(successes, trials), (low, high), atol=5e-5, rtol=0)
-    mirrored = wilson(trials - successes, trials)
-    assert np.allclose(mirrored, (1 - high, 1 - low), atol=5e-5, rtol=0)
 
 
 @pytest.mark.parametrize("seeds", [[7, 2**64 - 1], [-1, -1]])

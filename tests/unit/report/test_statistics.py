@@ -1,0 +1,61 @@
+"""The intervals are those of the literature and of SciPy."""
+
+import numpy as np
+import pytest
+
+from goalreel.report.statistics import mean_interval, paired_difference, share_interval
+
+# R. G. Newcombe, "Two-sided confidence intervals for the single proportion", Statistics in Medicine
+# 17 (1998), table I, method 3.
+SHARES = [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0, 0.1611)]
+RANDOM = np.random.default_rng(1)
+# scipy.stats.bootstrap(method="BCa", n_resamples=200_000) of SciPy 1.17.1.
+MEANS = [
+    (RANDOM.normal(size=20), (-0.2425, 0.2681)),
+    (RANDOM.exponential(size=30), (1.0233, 2.3128)),
+    (RANDOM.exponential(size=100), (0.8136, 1.2143)),
+    (RANDOM.exponential(size=2000), (0.9380, 1.0229)),
+    ((RANDOM.random(100) < 0.05) * 1.0, (0.0400, 0.1500)),
+    (np.array([0.0, 1.0]), (0.0000, 1.0000)),
+]
+
+
+@pytest.mark.parametrize(("successes", "trials", "low", "high"), SHARES)
+def test_share_interval_is_the_published_one(successes, trials, low, high):
+    interval = share_interval(successes, trials)
+    assert np.allclose((interval.low, interval.high), (low, high), atol=5e-5, rtol=0)
+    mirrored = share_interval(trials - successes, trials)
+    assert np.allclose((mirrored.low, mirrored.high), (1 - high, 1 - low), atol=5e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("values", "bounds"), MEANS)
+def test_mean_interval_is_that_of_scipy(values, bounds):
+    interval = mean_interval(values)
+    assert interval.value == pytest.approx(values.mean())
+    width = bounds[1] - bounds[0]
+    assert np.allclose((interval.low, interval.high), bounds, atol=0.03 * width, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "counts", "sentence"),
+    [
+        ([1.5, 2, 3], [1.5, 2, 3], (0, 3, 0), "equal returns"),
+        ([1, 2, 3], [3, 4, 5], (3, 0, 0), "new is better by 2"),
+        ([3, 4, 5], [1, 2, 3], (0, 0, 3), "old is better by 2"),
+        ([0.1 + 0.2, 1], [0.3, 1], (0, 2, 0), "equal returns"),
+        ([1, 2, 3], [2, 2, 2], (1, 1, 1), "no difference shown: −1.0 to 1.0"),
+        ([10, 10, 10, 10], [12, 13, 14, 11], (4, 0, 0), "new is better by 2.50 (1.50 to 3.25)"),
+        ([1], [4], (1, 0, 0), "one seed, new − old: 3"),
+    ],
+)
+def test_paired_difference_counts_and_words(a, b, counts, sentence):
+    difference = paired_difference(a, b)
+    assert (difference.wins, difference.ties, difference.losses) == counts
+    assert difference.sentence("old", "new") == sentence
+
+
+def test_detectable_difference_is_detected_with_its_power():
+    noise = np.random.default_rng(2).normal(size=(2000, 30))
+    least = paired_difference(np.zeros(30), noise[0] / noise[0].std(ddof=1)).detectable
+    shown = [paired_difference(np.zeros(30), row + least).is_shown for row in noise]
+    assert np.mean(shown) == pytest.approx(0.8, abs=0.05)

@@ -44,7 +44,7 @@ def test_mean_interval_is_that_of_scipy(values, bounds):
         ([3, 4, 5], [1, 2, 3], (0, 0, 3), "old is better by 2"),
         ([0.1 + 0.2, 1], [0.3, 1], (0, 2, 0), "equal returns"),
         ([1, 2, 3], [2, 2, 2], (1, 1, 1), "no difference shown: −1.0 to 1.0"),
-        ([10, 10, 10, 10], [12, 13, 14, 11], (4, 0, 0), "new is better by 2.50 (1.50 to 3.25)"),
+        ([10, 10, 10, 10], [12, 13, 14, 11], (4, 0, 0), "new is better by 2.5 (1.5 to 3.5)"),
         ([1], [4], (1, 0, 0), "one seed, new − old: 3"),
     ],
 )

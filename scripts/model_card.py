@@ -50,7 +50,7 @@ def model_card(spec, frames: Shards, trajectories: Shards, readme, replay, resul
     if "seeds" not in options and policy["name"] not in RECORDED:
         options["seed"] = config["seed"]
     options["policy"] = {key: value for key, value in policy.items() if key not in _LOCAL}
-    options |= {} if spec.reproducible else {"check": False}
+    options |= {} if spec.reproducible else {"check_determinism": False}
     write_card(readme.parent, page(metrics, player, library, shown, options), metrics)
     write_sums(sums, [readme, replay, results])
     return f"{written} frames, mean return {metrics['mean_reward']:g} of {len(returns)} episodes"

@@ -15,6 +15,7 @@ _MOST_SHOWN = 40  # characters of a value that a message repeats
 # Options, values and targets that have another name now, which `suggest` returns.
 FORMER_NAMES = {
     "assemble": "prebuilt",
+    "check": "check_determinism",
     "max_steps": "max_episode_steps",
     "max_attempts": "max_attempts_per_reach",
     "card": "model_card",

@@ -212,10 +212,13 @@ def test_frames_and_numbers_do_not_depend_on_the_shard(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("env", "parts"),
     [
-        ("TestRestless-v0", ["step 2: Gymnasium renders a different frame", "check=false"]),
+        (
+            "TestRestless-v0",
+            ["step 2: Gymnasium renders a different frame", "check_determinism=false"],
+        ),
         ("TestFloats-v0", ["returned float64 of shape (31, 45, 3)", "uint8"]),
         ("TestNothing-v0", ["returned NoneType"]),
-        ("TestMoody-v0", ["step 1: Gymnasium gives a different reward", "check=false"]),
+        ("TestMoody-v0", ["step 1: Gymnasium gives a different reward", "check_determinism=false"]),
     ],
 )
 def test_unfilmable_episode_is_named(env, parts, tmp_path):
@@ -273,10 +276,10 @@ def test_film_pads_every_shard_to_the_largest_picture(encode, tmp_path):
 
 
 def test_unseeded_environment_is_filmed_once_and_marked(tmp_path):
-    with pytest.raises(GoalreelError, match="takes no seed, .* check=false"):
+    with pytest.raises(GoalreelError, match="takes no seed, .* check_determinism=false"):
         make_environment({"env": "TestSeedless-v0"}).make()
     path = tmp_path / "film.mp4"
-    table = goalreel.film("TestSeedless-v0", episodes=3, to=path, check=False)
+    table = goalreel.film("TestSeedless-v0", episodes=3, to=path, check_determinism=False)
     assert table["reproducible"].tolist() == [False] * 3
     with av.open(str(path)) as container:
         assert container.metadata["title"] == "TestSeedless-v0: 3 episodes, not reproducible"

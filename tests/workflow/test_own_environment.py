@@ -30,8 +30,8 @@ def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
     module = module.replace("repeat(CELL, 1)", wide)
     (project.folder / "my_env.py").write_text(module)
     config = {"env": "my_env:Catch-v0", "max_episode_steps": 4, "reaches": 12, "shard_size": 2}
-    assert "check=false" in project.fail(config=config)
-    config["check"] = "false"
+    assert "check_determinism=false" in project.fail(config=config)
+    config["check_determinism"] = "false"
     said = project.run("-j", "2", "report", "stills", config=config)
     assert re.search(r"frames of \d+x180 to (\d+x180) pixels, padded with black to \1", said), said
     results = project.folder / "results"
@@ -40,11 +40,11 @@ def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
     assert "<strong>Not reproducible</strong>" in (results / "report/index.html").read_text()
     assert "ok, not reproducible" in project.run("verify", config=config)
     said = project.fail("clips", config=config | {"clips": "{episode_trigger: failed}"})
-    assert "An attempt was not filmed, and check=false forbids" in said
+    assert "An attempt was not filmed, and check_determinism=false forbids" in said
     project.run("clips", config=config | {"clips": "{episode_trigger: {best: 1, by: steps}}"})
     replay = [sys.executable, REPOSITORY / "scripts" / "replay.py", "0", "--results", results]
     told = subprocess.run(replay, cwd=project.folder, capture_output=True, text=True)
-    assert "Not reproducible, because the run has check=false" in told.stderr
+    assert "Not reproducible, because the run has check_determinism=false" in told.stderr
     for cache in (results / "frames").iterdir():
         cache.unlink()
     (results / "film.mp4").unlink()

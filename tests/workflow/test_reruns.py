@@ -38,7 +38,7 @@ CONFIG_EDITS = [
     ({"overlay": {"title_card": 0.51}}, NOTHING),  # as many frames
     ({"film": {"show_failures": True}}, ALL),
     ({"seed": 7}, ALL),
-    ({"check": False}, NOTHING),  # goalreel plays it
+    ({"check_determinism": False}, NOTHING),  # goalreel plays it
     ({"policy": {"epsilon": 0.1}}, ALL),
     ({"policy": {"name": "near_optimal"}}, ALL),
     ({"env": "MountainCarContinuous-v0"}, ALL | DRAWN),
@@ -64,7 +64,7 @@ GYMNASIUM_EDITS = [
     ({"film": {"fps": 30}}, ENCODE | {"episodes": 1, "clips": 1, "grid": 1}),
     ({"film": {"fps": 50}}, NOTHING),  # CartPole's own
     ({"env_wrappers": ["gymnasium.wrappers:OrderEnforcing"]}, PLAYED),
-    ({"check": False}, PLAYED),
+    ({"check_determinism": False}, PLAYED),
     ({"reaches": None, "episodes": 8}, PLAYED),  # whatever their outcome
     ({"reaches": None, "seeds": "0-7"}, PLAYED),
 ]

@@ -197,6 +197,18 @@ class Grid(Section):
     or `Reach {reach} · {steps} steps` in a film of reaches."""
 
 
+class Check(Section):
+    """The lock file of `snakemake lock`, with which `snakemake check` compares new episodes."""
+
+    file: text("a path") = "goalreel.lock"
+    """The lock file, relative to the folder where you run snakemake."""
+    mode: Literal["exact", "statistical"] = "exact"
+    """`exact` accepts only episodes and frames that are equal in every bit. `statistical` accepts
+    any episodes if the 95% interval of the change of the mean return lies within `tolerance`."""
+    tolerance: number(ge=0, title="a number from 0") | None = None
+    """The greatest change of the mean return, up or down, that `statistical` accepts."""
+
+
 class Train(Section):
     """The training of the policy `dqn`, and the film of `snakemake training_progress`."""
 
@@ -337,7 +349,7 @@ class Options(Section):
     max_episode_steps: integer(1, 10**6) | None = None
     """The time limit of an episode, as in `gymnasium.make(max_episode_steps=)`. `null` is the
     environment's own."""
-    check: Boolean = True
+    check_determinism: Boolean = True
     """Whether goalreel plays the first episode of each shard twice and stops if the two differ,
     because an episode must depend only on its seed. `false` accepts any environment, also without
     `reset(seed=)`, and marks the results as not reproducible. The Mountain Cars need no check."""
@@ -380,6 +392,7 @@ class Options(Section):
     compare: listed(text("a folder"), "two folders, as `[a, b]`", least=2, most=2) | None = None
     """The results folders of the two finished runs whose episodes with equal seeds `snakemake
     compare` shows side by side."""
+    check: Check = {}
     train: Train = {}
     dqn: Dqn = {}
     pixels: Pixels = {}

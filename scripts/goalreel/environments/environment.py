@@ -102,7 +102,7 @@ def gymnasiums_environment(config: Mapping) -> Environment:
     from goalreel.environments.classic_control import ClassicControl
     from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 
-    wrappers, check = config.get("env_wrappers") or (), config.get("check", True)
+    wrappers, check = config.get("env_wrappers") or (), config.get("check_determinism", True)
     is_computed = config["env"] in CLASSIC_CONTROL and not wrappers
     maker = ClassicControl if is_computed else GymnasiumEnvironment
     kwargs = config.get("env_kwargs") or {}

@@ -104,7 +104,7 @@ class GymnasiumEnvironment:
             if self.check:
                 raise GoalreelError(
                     f"env: The reset of {self.id!r} takes no seed, so its episodes cannot be "
-                    f"repeated. To film each of them once: --config check=false"
+                    f"repeated. To film each of them once: --config check_determinism=false"
                 )
             inner.reset = partial(_reset_without_seed, inner.reset)
         return env

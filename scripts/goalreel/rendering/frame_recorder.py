@@ -37,7 +37,7 @@ _SLOW_SHARE = 0.1
 _RENDER_EVERY = 16  # steps between the frames of a ClassicControlScene that Gymnasium checks
 _CHECKED_STEPS = 256  # steps that a replay compares at least, if there are so many
 _CHECKED_SHARE = 0.1  # of the steps of all episodes in the batch
-_FIX = "Make episodes depend only on their seed, or add --config check=false"
+_FIX = "Make episodes depend only on their seed, or add --config check_determinism=false"
 _DIFFERENT_FRAME = f"Gymnasium renders a different frame in a replay. {_FIX}"
 _MAX_MEMORY = 4 << 20  # bytes of an episode's frames in memory, before they go to a file
 
@@ -48,7 +48,8 @@ class FrameRecorder:
     In a new instance, Gymnasium replays the first steps of the shard's first episode, and the
     recorder compares every step and frame (one frame in 16 for a ClassicControlScene). If making
     instances is slow, it first replays the episode in a used instance. If nothing differs,
-    instances are reused. With `check` false, episodes are rendered while played and not replayed.
+    instances are reused. With `check_determinism` false, episodes are rendered while played and not
+    replayed.
 
     Raises GoalreelError if an episode does not depend only on its seed, or if a frame is not uint8
     (H, W, 3).

@@ -67,7 +67,7 @@ def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
     name = f"{unit} {number}" + (f", attempt {pair[1]}" if unit == "reach" else "")
     if not spec.reproducible:
         raise GoalreelError(
-            f"{name}: Not reproducible, because the run has check=false. "
+            f"{name}: Not reproducible, because the run has check_determinism=false. "
             f"Film single episodes: snakemake clips"
         )
     if pair not in trajectories.episodes.pairs():

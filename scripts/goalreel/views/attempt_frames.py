@@ -95,8 +95,8 @@ class RunAttempts:
         """Return attempts that were not filmed, simulated and rendered like the film's."""
         if not shard.spec.reproducible:
             raise GoalreelError(
-                "clips: An attempt was not filmed, and check=false forbids to play it again. "
-                "Film all attempts: --config 'film={show_failures: true}'"
+                "clips: An attempt was not filmed, and check_determinism=false forbids to play it "
+                "again. Film all attempts: --config 'film={show_failures: true}'"
             )
         scene, attempts = open_scene(shard.spec.config, self.learned), shard.attempts.take(missing)
         play = partial(simulate_attempts, attempts, scene.env, scene.policy, shard.spec)

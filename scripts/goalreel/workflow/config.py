@@ -100,6 +100,7 @@ def read_config(user_options: Mapping) -> dict:
         (_environment_errors, ("env", "env_kwargs", "env_wrappers")),
         (_policy_errors, ("env", "policy.name")),
         (_style_errors, ("env", "render.style")),
+        (_check_errors, ("check",)),
         (training_errors, ("pixels", "policy")),
         (_check_policy_files, ("env", "env_kwargs", "env_wrappers", "policy")),
     ):
@@ -248,6 +249,13 @@ def _style_errors(config: Mapping) -> Errors:
         yield "render.scale", f"{problem}. Use 1 or null, or style=vector for another size."
     if render["style"] == "vector" and not has_atlas:
         yield "render.style", "'vector' draws only the Mountain Cars. Use gymnasium."
+
+
+def _check_errors(config: Mapping) -> Errors:
+    check = config["check"]
+    if check["mode"] == "statistical" and check["tolerance"] is None:
+        problem = "The mode 'statistical' needs a greatest change of the mean return"
+        yield "check.tolerance", f"{problem}. Set one, such as check={{tolerance: 5}}."
 
 
 def _default_selection(config: Mapping) -> dict[str, int]:

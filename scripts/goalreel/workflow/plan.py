@@ -99,7 +99,8 @@ class Plan:
             "tools": {tool: _version(tool) for tool in self._tools(stage)},
             "input_digests": self._input_digests(stage),
         }
-        if not run.value("check") and "simulate" in (stage, *self.makers(stage).values()):
+        plays = "simulate" in (stage, *self.makers(stage).values())
+        if plays and not run.value("check_determinism"):
             common["reproducible"] = False  # as each file of the run records
         files = self._watched_files(stage)
         return common | ({"files": files} if files else {})

@@ -103,6 +103,7 @@ def _reported(path: str, category: str, labels: Mapping[str, str], **more: objec
 
 WILDCARDS = {"shard": r"\d{5,9}", "variant": "[a-z0-9_]+", "seed": r"\d+"}
 _ENVIRONMENT = ("env", "env_kwargs", "env_wrappers", "max_episode_steps")
+_PLAYED = (*_ENVIRONMENT, "policy", "check_determinism")
 _FILM = ("env", "film.fps", "card_frames")
 _IMPORTED = {"recording": "import_recording"}  # the stage that imports what a policy plays
 _VIDEO = ("env", "film.fps", "view_encoder")
@@ -131,7 +132,7 @@ FILM = {
             "trajectories": "trajectories/{shard}.npz",
             "frames": Output("frames/{shard}.npz", when=lambda run: not run.env.has_atlas),
         },
-        config=(*_ENVIRONMENT, "success", "seed", "policy", "film.show_failures", "check"),
+        config=(*_PLAYED, "success", "seed", "film.show_failures"),
         limits=("max_attempts_per_reach",),
         tools=("numpy", "player"),
         scope="shard",

@@ -96,7 +96,11 @@ def slow_to_make(monkeypatch):
 def filmed(path, name, reaches=range(9), success="terminated", share=1.0, attempts=99, check=True):
     """Return the environment, the trajectories, the frames and the calls."""
     CALLS.update(dict.fromkeys(CALLS, 0))
-    config = {"env": f"FrameRecorder{name}-v0", "env_kwargs": {"share": share}, "check": check}
+    config = {
+        "env": f"FrameRecorder{name}-v0",
+        "env_kwargs": {"share": share},
+        "check_determinism": check,
+    }
     environment = make_environment(config)
     made, cache = film(path / "f.npz", environment, reaches, success, attempts=attempts)
     return environment, made, cache, dict(CALLS)

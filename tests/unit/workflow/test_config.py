@@ -137,6 +137,10 @@ FAULTS = [
     ({"reaches": 3, "episodes": 3}, "reaches: Cannot be combined with episodes. Set only one"),
     ({"seeds": "9-3"}, "seeds: '9-3' ends before it begins. Use a range"),
     ({"seeds": [3, 3]}, "seeds: '[3, 3]' is not allowed. Use a list of different values"),
+    (
+        {"check": {"mode": "statistical"}},
+        "check.tolerance: The mode 'statistical' needs a greatest",
+    ),
     ({"seeds": 5}, "seeds: '5' is not allowed. Use a list of different values, each an"),
     (
         {"seeds": [2**53]},
@@ -261,6 +265,7 @@ FORMER = [
     ({"pixels": {"games": 3}}, "n_eval_episodes"),
     ({"max_attempts": 5}, "max_attempts_per_reach"),
     ({"film": {"show": "attempts"}}, "show_failures"),
+    ({"check": False}, "check_determinism"),
     ({"policy": "file"}, "python"),
     ({"policy": "recorded"}, "recording"),
     ({"policy": {"files": []}}, "extra_files"),

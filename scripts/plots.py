@@ -1,19 +1,18 @@
-"""Draw the plots of a run's episodes: returns, steps, states, actions and the reach rate."""
+"""Draw the plots of a run's episodes: returns, steps, states and actions."""
 
 from goalreel.stage_program import Shards, stage
 
 
 @stage
-def plots(spec, episodes, trajectories: Shards, output, attempts=None):
+def plots(spec, episodes, trajectories: Shards, output):
     from goalreel.files.atomic import replacing_folder
     from goalreel.provenance.checksums import SUMS, write_sums
     from goalreel.report.plots import PlottedRun, draw_plots, read_episodes
-    from goalreel.report.reach_rate import reach_rate
     from goalreel.report.trajectory_plots import read_sample
 
     unit, sample = spec.config["unit"], read_sample(trajectories, spec.config["unit"])
-    rate = reach_rate(attempts, spec.config["policy"]) if attempts else None
-    run = PlottedRun(unit, read_episodes(episodes, unit), sample, rate)
+    env = "" if spec.config["env_wrappers"] else spec.config["env"]
+    run = PlottedRun(unit, read_episodes(episodes, unit), sample, env)
     with replacing_folder(output) as folder:
         made = draw_plots(folder, run, spec.text)
         write_sums(folder / SUMS, made)

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +65,7 @@ _READERS = {
     "states.csv": _recording,
     "policy.py": lambda path: policy_files({"name": "python", "file": str(path)}),
     "episodes.csv": lambda path: read_table(path, columns("reach")),
-    "attempts.csv": partial(reach_rate, policy={"name": "pump"}),
+    "attempts.csv": reach_rate,
     "tables.json": read_spec,
     "metrics.json": lambda path: (
         table_of_variants(table_of_runs([read_metrics(path)])),

@@ -54,7 +54,7 @@ def test_snakemake_report_holds_page_plots_and_tables(done):
     with zipfile.ZipFile(done.folder / "report.zip") as archive:
         held = {Path(name).name for name in archive.namelist()}
     expected = {"index.html", "film.mp4", "swarm.mp4", "grid.mp4", "report.js", "data.js"}
-    expected |= {"steps.svg", "states.svg", "reach_rate.svg", "initial_position.svg"}
+    expected |= {"steps.svg", "states.svg", "initial_position.svg"}
     assert expected | {"episodes.csv", "attempts.csv"} <= held
 
 

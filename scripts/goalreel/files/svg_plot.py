@@ -1,9 +1,10 @@
-"""Style plots and write each one as an SVG file with its caption.
+"""Style plots and write each one as an SVG file with its caption, for light and dark pages.
 
 The caption is stored in the Dublin Core elements title, description and source (the spec), so that
 pages can show it and screen readers can read it.
 """
 
+import io
 import os
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
@@ -16,16 +17,35 @@ from goalreel.files.damage import reporting_damage
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # read_caption does not need matplotlib
 
-# Distinct for color-blind readers and in gray; no plot relies on color.
-INK, FILL, MARK, GRID = "#1a1a1a", "#4878a8", "#b3420a", "#cccccc"
+# The colors of report/templates/base.css, light and dark. Distinct for color-blind readers and in
+# gray; no plot relies on color.
+INK, SOFT, FILL, MARK, GRID = "#17181c", "#666a73", "#2456c9", "#b3420a", "#e3e5e9"
+_DARK = {INK: "#e8eaee", SOFT: "#9aa0ab", FILL: "#8ab4ff", MARK: "#ffab70", GRID: "#2b2f37"}
+_DARK["#000000"] = _DARK[INK]
 _STYLE = {
     "svg.hashsalt": "goalreel",  # reproducible ids
+    "svg.fonttype": "none",  # the font of the page, see _CSS
     "font.size": 11,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": SOFT,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.edgecolor": INK,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
     "figure.constrained_layout.use": True,
 }
+# A dark page gets dark colors, also if it shows the file in <img>. Without a page, `color-scheme`
+# makes the canvas dark.
+_DARK_RULES = "".join(
+    f'[style*="{use}: {light}"]{{{use}:{dark}!important}}'
+    for light, dark in _DARK.items()
+    for use in ("fill", "stroke")
+)
+_CSS = (
+    ":root{color-scheme:light dark}text{font-family:system-ui,sans-serif!important}"
+    f"@media(prefers-color-scheme:dark){{{_DARK_RULES}}}"
+)
 _DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
 
 
@@ -59,10 +79,14 @@ def mark_x(axes, x: float, label: str, size: float = 11, lw: float = 1.6) -> Non
 
 
 def save(figure: "Figure", path: str | os.PathLike, caption: Caption) -> None:
-    """Write a plot as SVG, without a date."""
+    """Write a plot as SVG with a transparent background, without a date."""
     words = {"Title": caption.title, "Description": caption.description, "Source": caption.spec}
+    text, metadata = io.StringIO(), words | {"Date": None}
+    figure.savefig(text, format="svg", metadata=metadata, transparent=True)
     with replacing(path) as temporary:
-        figure.savefig(temporary, format="svg", metadata=words | {"Date": None})
+        temporary.write_text(
+            text.getvalue().replace("</style>", f"{_CSS}</style>", 1), encoding="utf-8"
+        )
 
 
 def read_caption(path: str | os.PathLike) -> Caption:

@@ -90,7 +90,7 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
         tables=[path.name for path in sources.tables],
         views=[(title, path.name) for title, path in sources.views.items()],
         plots=[(path.name, read_caption(path)) for path in sources.plots],
-        rates=[reach_rate(attempts, policy) for attempts in sources.tables[1:]],
+        rates=[reach_rate(attempts) for attempts in sources.tables[1:]],
         timings=timings | {"all": tuple(map(sum, zip((0, 0), *timings.values(), strict=True)))},
         specs=specs,
         json=partial(json.dumps, indent=2, sort_keys=True, ensure_ascii=False),

@@ -3,7 +3,14 @@
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from goalreel.report.statistics import format_decimals
+
 _TICKS = [1, 2, 5, 10]
+
+
+def plot_size(rows: int = 1) -> tuple[float, float]:
+    """Return the width and height in inches of a plot with rows of panels."""
+    return 5.5, max(3.4, 1.45 * rows + 0.3)
 
 
 def panels(count: int, columns: int, width: float, height: float):
@@ -26,4 +33,4 @@ def integer_ticks() -> MaxNLocator:
 
 def format_number(value: float) -> str:
     """Return a number with thousands separators and, if it is not whole, two or three decimals."""
-    return f"{value:,.0f}" if value == round(value) else f"{value:,.{2 if abs(value) >= 1 else 3}f}"
+    return format_decimals(value, 0 if value == round(value) else 2 if abs(value) >= 1 else 3)

@@ -11,14 +11,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from goalreel.arrays import spread
 from goalreel.errors import pluralize
-from goalreel.files.svg_plot import FILL, GRID, INK, MARK, Caption, mark_x, plot_style, save
+from goalreel.files.svg_plot import FILL, MARK, Caption, mark_x, plot_style, save
 from goalreel.report.page_rows import outcomes
-from goalreel.report.plot_style import format_number, integer_ticks, panels
-from goalreel.report.reach_rate import ReachRate, read_table
+from goalreel.report.plot_style import format_number, integer_ticks, panels, plot_size
+from goalreel.report.reach_rate import read_table
 from goalreel.report.trajectory_plots import Sample, plot_actions, plot_states
 
 Plot = tuple[Figure, str, str]  # with its title and description
@@ -37,7 +36,7 @@ class PlottedRun:
     unit: str  # "reach" or "episode"
     episodes: pd.DataFrame  # the result of `read_episodes`
     sample: Sample
-    rate: ReachRate | None  # None unless the unit is "reach"
+    env: str = ""  # the environment that names states and actions, "" if it has wrappers
 
     @property
     def counted(self) -> pd.DataFrame:
@@ -103,7 +102,7 @@ def plot_steps(run: PlottedRun) -> Plot | None:
 
 def _histogram(values: pd.Series, mark: float, label: str, xlabel: str, unit: str) -> Figure:
     """Return a histogram with one value marked. Whole numbers get bars of equal width."""
-    figure, (axes,) = panels(1, 1, 5.5, 3.8)
+    figure, (axes,) = panels(1, 1, *plot_size())
     low, high = values.min(), values.max()
     bars = min(_MAX_BARS, max(int(2 * len(values) ** 0.5), 12))
     edges = np.linspace(low, high, bars + 1)
@@ -111,7 +110,7 @@ def _histogram(values: pd.Series, mark: float, label: str, xlabel: str, unit: st
         width = -(-(high - low + 1) // bars)
         edges = np.arange(low, high + width + 1, width) - 0.5
         axes.xaxis.set_major_locator(integer_ticks())
-    axes.hist(values, edges, color=FILL, edgecolor="white", lw=0.5)
+    axes.hist(values, edges, color=FILL, rwidth=0.92)
     axes.yaxis.set_major_locator(integer_ticks())
     mark_x(axes, mark, label)
     axes.set(xlabel=xlabel, ylabel=pluralize(2, unit).split()[1])
@@ -122,7 +121,7 @@ def plot_return_by_episode(run: PlottedRun) -> Plot | None:
     """Draw the returns in film order and, for many episodes, their running mean."""
     if _is_constant(run.episodes["return"]):
         return None
-    figure, (axes,) = panels(1, 1, 5.5, 3.8)
+    figure, (axes,) = panels(1, 1, *plot_size())
     rows = run.episodes.iloc[spread(range(len(run.episodes)), _MAX_RETURNS)]
     values, count, ended = rows["return"], len(rows), outcomes(rows, "episode")
     size = 4 if count <= 500 else 2
@@ -154,7 +153,7 @@ def plot_initial_position(run: PlottedRun) -> Plot | None:
     if len(rows) < 2:
         return None
     rows = rows.iloc[spread(range(len(rows)), _MAX_POINTS)]
-    figure, (axes,) = panels(1, 1, 5.5, 3.8)
+    figure, (axes,) = panels(1, 1, *plot_size())
     # Hollow circles show how many overlap.
     axes.plot(rows["initial_position"], rows["steps"], "o", markersize=4, **_HOLLOW)
     axes.yaxis.set_major_locator(integer_ticks())
@@ -164,35 +163,13 @@ def plot_initial_position(run: PlottedRun) -> Plot | None:
     return figure, "Steps by initial position", text
 
 
-def plot_reach_rate(run: PlottedRun) -> Plot | None:
-    """Draw the share of attempts that reached the goal, with its 95% confidence interval."""
-    rate = run.rate
-    if rate is None:
-        return None
-    figure, (axes,) = panels(1, 1, 5.5, 2.1)
-    spread = [[rate.rate - rate.low], [rate.high - rate.rate]]
-    axes.errorbar(rate.rate, 0, xerr=spread, fmt="o", color=INK, capsize=6, lw=1.8)
-    label = f"{rate.policy}: {rate.reached:,} of {rate.attempts:,} reached"
-    axes.text(0, -0.25, label, va="bottom")
-    axes.set(xlim=(-0.02, 1.02), ylim=(0.5, -0.7), yticks=[])
-    axes.set(xlabel="attempts that reached the goal, with 95% interval")
-    axes.spines["left"].set_visible(False)
-    axes.xaxis.set_major_formatter(PercentFormatter(1))
-    axes.grid(axis="x", color=GRID, lw=0.8)
-    axes.set_axisbelow(True)
-    text = f"{rate.policy}: {rate.reached:,} of {rate.attempts:,} attempts reached the goal, "
-    text += f"{rate.rate:.1%} (95% interval {rate.low:.1%} to {rate.high:.1%})."
-    return figure, "Reach rate", text
-
-
 PLOTS = {
     "returns": plot_returns,
     "steps": plot_steps,
     "return_by_episode": plot_return_by_episode,
     "initial_position": plot_initial_position,
-    "states": lambda run: plot_states(run.sample, run.unit, len(run.counted)),
-    "actions": lambda run: plot_actions(run.sample.actions),
-    "reach_rate": plot_reach_rate,
+    "states": lambda run: plot_states(run.sample, run.unit, len(run.counted), run.env),
+    "actions": lambda run: plot_actions(run.sample.actions, run.env),
 }
 
 

@@ -3,13 +3,12 @@
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 
 from goalreel.errors import UnusableFileError
 from goalreel.files.damage import reporting_damage
-from goalreel.report.statistics import share_interval
+from goalreel.report.statistics import Interval, share_interval
 
 _DTYPES = dict.fromkeys(("reach", "episode", "attempt", "steps"), "int64")
 _DTYPES |= {"seed": "uint64"} | dict.fromkeys(("return", "start_s", "initial_position"), "float64")
@@ -17,30 +16,19 @@ _DTYPES |= dict.fromkeys(("reached", "terminated", "truncated"), "bool")
 _DEFAULTS = (None, [], {}, "act")  # values of policy parameters that labels omit, as True
 
 
-@dataclass(frozen=True)
-class ReachRate:
-    """The share of a policy's attempts that reached the goal."""
-
-    policy: str
-    reached: int
-    attempts: int
-    rate: float  # reached / attempts
-    low: float  # the bounds of the 95% confidence interval of the rate
-    high: float
-
-
-def reach_rate(attempts_csv: str | os.PathLike, policy: Mapping) -> ReachRate:
-    """Return the reach rate in a table of attempts. Raises GoalreelError like `read_table`.
+def reach_rate(attempts_csv: str | os.PathLike) -> tuple[int, Interval]:
+    """Return the number of attempts and the share that reached the goal.
 
     A run fixes the number of reaches, while Wilson's interval assumes a fixed number of attempts.
     It is a close approximation here.
+
+    Raises:
+        GoalreelError: like `read_table`.
     """
-    outcomes = read_table(attempts_csv, ("reached",))["reached"]
-    reached, attempts = int(outcomes.sum()), len(outcomes)
-    if not attempts:
+    reached = read_table(attempts_csv, ("reached",))["reached"]
+    if not len(reached):
         raise UnusableFileError(attempts_csv, "it has no rows")
-    rate = share_interval(reached, attempts)
-    return ReachRate(policy_label(policy), reached, attempts, rate.value, rate.low, rate.high)
+    return len(reached), share_interval(int(reached.sum()), len(reached))
 
 
 def read_table(table: str | os.PathLike, columns: Sequence[str]) -> pd.DataFrame:

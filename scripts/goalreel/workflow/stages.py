@@ -345,15 +345,11 @@ _VIEWS = {
     ),
     "plots": Stage(
         "Plot the returns, steps, actions and, if possible, states.",
-        inputs={
-            "episodes": "episodes.episodes",
-            "attempts": "episodes.attempts",
-            "trajectories": "simulate",
-        },
+        inputs={"episodes": "episodes.episodes", "trajectories": "simulate"},
         outputs={
             "output": _reported("plots/", "Plots", {"plot": "{name}"}, patterns=["{name}.svg"])
         },
-        config=("env", "policy", "unit"),
+        config=("env", "env_wrappers", "unit"),
         tools=("matplotlib", "numpy", "pandas"),
         conda="report",
     ),

@@ -6,12 +6,14 @@ import re
 import subprocess
 import sys
 
+import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
 from conftest import DISCRETE, PUMP, simulated
 from project import REPOSITORY
 
+from goalreel.environments.dimension_names import action_names, state_names
 from goalreel.files.svg_plot import read_caption
 from goalreel.provenance.checksums import SUMS, read_sums
 from goalreel.report import plots, trajectory_plots
@@ -20,17 +22,23 @@ from goalreel.report.trajectory_plots import Sample, read_sample
 from goalreel.simulation.trajectories import write_trajectories
 
 # The plots of MountainCar-v0 reaches. Returns are minus the steps, so they have no histogram.
-NAMES = ["steps", "return_by_episode", "initial_position", "states", "actions", "reach_rate"]
+NAMES = ["steps", "return_by_episode", "initial_position", "states", "actions"]
 
 
 def draw(results, folder, **environment) -> list:
     """Draw the plots of a run like its rule, and return their paths in the report's order."""
-    config = {"env": DISCRETE, "unit": "reach", "policy": PUMP}
+    config = {"env": DISCRETE, "env_wrappers": [], "unit": "reach"}
     spec = json.dumps({"stage": "plots", "config": config, "shard": {"shards": 2}})
     subprocess.run(
         [sys.executable, REPOSITORY / "scripts" / "plots.py", "--spec", spec]
-        + ["--episodes", results / "episodes.csv", "--attempts", results / "attempts.csv"]
-        + ["--trajectories", results / "trajectories" / "00000.npz", "--output", folder / "plots"],
+        + [
+            "--episodes",
+            results / "episodes.csv",
+            "--trajectories",
+            results / "trajectories" / "00000.npz",
+            "--output",
+            folder / "plots",
+        ],
         check=True,
         env=os.environ | environment,
     )
@@ -45,8 +53,7 @@ def test_plots_show_the_tables_in_reproducible_bytes(filmed, tmp_path):
     captions = dict(zip(NAMES, map(read_caption, made), strict=True))
     told = f"8 reaches took {steps.min()} to {steps.max()} steps. The median is {steps.median():g}."
     assert captions["steps"].description.startswith(told)
-    assert "Every step's reward is -1" in captions["steps"].description
-    assert "8 of 8 attempts reached the goal, 100.0% (95%" in captions["reach_rate"].description
+    assert "Every step's reward is −1" in captions["steps"].description
     assert "2 dimensions of the state over the steps of 8 reaches" in captions["states"].description
     rc.write_text("font.size: 30\nsvg.fonttype: none\nimage.cmap: jet\nlines.linewidth: 9\n")
     settings = {"MATPLOTLIBRC": str(rc), "PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "1"}
@@ -55,6 +62,7 @@ def test_plots_show_the_tables_in_reproducible_bytes(filmed, tmp_path):
         text = path.read_text(encoding="utf-8")
         assert text == other.read_text(encoding="utf-8"), "a matplotlibrc changes the bytes"
         assert json.loads(caption.spec)["stage"] == "plots"
+        assert "@media(prefers-color-scheme:dark)" in text and "fill: #ffffff" not in text
         assert not re.search(r'(href|src)="(?!#|data:)', text), "the file uses nothing outside"
 
 
@@ -72,14 +80,12 @@ def test_plots_of_long_run_show_and_label_a_sample(tmp_path, monkeypatch):
     table["terminated"], table["truncated"] = table["truncated"], table["terminated"]
     table.to_csv(tmp_path / "t.csv", index=False)
     write_trajectories(tmp_path / "00000.npz", trajectories)
-    rate = reach_rate(tmp_path / "t.csv", {"name": "pump", "epsilon": 0.6, "force": 1.0})
-    assert (rate.reached, rate.attempts) == (60, len(table))
-    assert rate.rate == table["reached"].mean() and rate.low < rate.rate < rate.high
-    assert rate.policy == "pump, epsilon 0.6, force 1"
+    attempts, rate = reach_rate(tmp_path / "t.csv")
+    assert attempts == len(table) and rate.low < rate.value == 60 / len(table) < rate.high
     monkeypatch.setattr(plots, "_MAX_POINTS", 16)
     monkeypatch.setattr(plots, "_MAX_RETURNS", 40)
     sample = read_sample([tmp_path / "00000.npz"], "reach")
-    run = plots.PlottedRun("reach", plots.read_episodes(tmp_path / "t.csv", "reach"), sample, rate)
+    run = plots.PlottedRun("reach", plots.read_episodes(tmp_path / "t.csv", "reach"), sample)
     captions = {p.stem: read_caption(p).description for p in plots.draw_plots(tmp_path, run, "{}")}
     steps = table["steps"][table["reached"]]
     told = f"60 reaches took {steps.min()} to {steps.max()} steps. The median is {steps.median()}"
@@ -87,7 +93,6 @@ def test_plots_of_long_run_show_and_label_a_sample(tmp_path, monkeypatch):
     assert "of 16 of 60 reaches, evenly sampled, by initial" in captions["initial_position"]
     shown = f"40 of {len(table)} reaches, evenly sampled, in film order"
     assert shown in captions["return_by_episode"]
-    assert f"60 of {len(table)} attempts reached the goal" in captions["reach_rate"]
 
 
 def test_plot_sample_is_small_and_covers_all_shards(tmp_path, monkeypatch):
@@ -112,7 +117,7 @@ def run_of(returns, steps, states=()) -> plots.PlottedRun:
     rows = pd.DataFrame({"return": np.array(returns, float), "steps": steps})
     rows = rows.assign(terminated=False, truncated=True)
     sample = Sample(list(states), np.array(returns[: len(states)]), np.array([[0], [1]]))
-    return plots.PlottedRun("episode", rows, sample, None)
+    return plots.PlottedRun("episode", rows, sample)
 
 
 WALKS = [np.cumsum(np.ones((5, 4)) * k, axis=0) for k in (1, 2)]
@@ -141,16 +146,32 @@ def test_empty_plots_are_not_drawn(run, names, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("actions", "told"),
+    ("actions", "env", "told"),
     [
-        ([1] * 6 + [3] * 2, "in 8 steps: action 1 in 75.0%, 3 in 25.0%."),
-        ([-0.5, 0.25, 2.0], "in 3 steps: values from -0.5 to 2."),
-        ([[0, 1]] * 3, "in 3 steps: all 2 dimensions."),
-        ([[0.5] * 17] * 3, "in 3 steps: the first 6 of 17 dimensions."),
-        (list(range(400)), "in 400 steps: action 0 in 0.2%"),
+        ([1] * 6 + [3] * 2, "", "in 8 steps: action 1 in 75.0%, action 3 in 25.0%."),
+        ([2] * 3 + [0], "LunarLander-v3", "4 steps: main engine in 75.0%, nothing in 25.0%."),
+        ([7], "LunarLander-v3", "in 1 steps: action 7 in 100.0%."),  # the environment is modified
+        ([-0.5, 0.25, 2.0], "Pendulum-v1", "in 3 steps: values from -0.5 to 2."),
+        ([[0, 1]] * 3, "", "in 3 steps: all 2 dimensions."),
+        ([[0.5] * 17] * 3, "", "in 3 steps: the first 6 of 17 dimensions."),
+        (list(range(400)), "", "in 400 steps: action 0 in 0.2%"),
     ],
 )
-def test_plots_show_actions_of_any_space(actions, told, tmp_path):
-    figure, _, text = trajectory_plots.plot_actions(np.array(actions).reshape(len(actions), -1))
+def test_plots_show_actions_of_any_space(actions, env, told, tmp_path):
+    actions = np.array(actions).reshape(len(actions), -1)
+    figure, _, text = trajectory_plots.plot_actions(actions, env)
     figure.savefig(tmp_path / "a.svg")
     assert told in text
+
+
+def test_names_match_gymnasiums_spaces():
+    plotted = {"Acrobot-v1", "CartPole-v1", "LunarLander-v3", "MountainCar-v0", "Pendulum-v1"}
+    discrete = {"Blackjack-v1", "CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"}
+    for env in plotted | discrete | {"MountainCarContinuous-v0", "LunarLanderContinuous-v3"}:
+        spaces = gymnasium.make(env)
+        if env not in discrete:
+            (width,) = spaces.observation_space.shape
+            assert "dimension 0" not in state_names(env, width)
+            assert state_names(f"module:{env}", width + 1)[0] == "dimension 0"
+        actions = spaces.action_space
+        assert len(action_names(env)) == (getattr(actions, "n", 0) or actions.shape[0]), env

@@ -140,7 +140,7 @@ CODE_EDITS = {  # modules of each stage, and unrelated ones
     "views/triggers.py": {"clips": 1, "stills": 1, "model_card": 1},
     "report/plots.py": {"plots": 1, "report": 1},
     "report/model_card.py": {"model_card": 1},
-    "report/templates/report.js": {"report": 1},
+    "report/templates/colors.css": {"report": 1},
     "report/compare.py": NOTHING,
     "recorders/save_video.py": NOTHING,
     "environments/drawing/frame_memo.py": NOTHING,

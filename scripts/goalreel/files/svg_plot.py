@@ -17,9 +17,9 @@ from goalreel.files.damage import reporting_damage
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # read_caption does not need matplotlib
 
-# The colors of report/templates/base.css, light and dark. Distinct for color-blind readers and in
+# The colors of report/templates/colors.css, light and dark. Distinct for color-blind readers and in
 # gray; no plot relies on color.
-INK, SOFT, FILL, MARK, GRID = "#17181c", "#666a73", "#2456c9", "#b3420a", "#e3e5e9"
+INK, SOFT, FILL, MARK, GRID = "#17181c", "#5d626b", "#2456c9", "#b3420a", "#e3e5e9"
 _DARK = {INK: "#e8eaee", SOFT: "#9aa0ab", FILL: "#8ab4ff", MARK: "#ffab70", GRID: "#2b2f37"}
 _DARK["#000000"] = _DARK[INK]
 _STYLE = {

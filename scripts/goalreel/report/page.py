@@ -47,8 +47,9 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
     with replacing_folder(folder) as temporary:
         for path in (sources.film, *sources.tables, *sources.plots, *sources.views.values()):
             link_or_copy(path, temporary / path.name)
-        for name in ("report.css", "report.js"):
-            (temporary / name).write_bytes((_TEMPLATES / name).read_bytes())
+        styles = ((_TEMPLATES / name).read_bytes() for name in ("colors.css", "report.css"))
+        (temporary / "report.css").write_bytes(b"".join(styles))
+        (temporary / "report.js").write_bytes((_TEMPLATES / "report.js").read_bytes())
         table = read_table(sources.tables[0], columns(unit))
         rows = write_rows(temporary / "data.js", table, spec.config["film.fps"], unit)
         page = _page(sources, film, rows, spec)

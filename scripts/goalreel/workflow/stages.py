@@ -105,6 +105,7 @@ WILDCARDS = {"shard": r"\d{5,9}", "variant": "[a-z0-9_]+", "seed": r"\d+"}
 _ENVIRONMENT = ("env", "env_kwargs", "env_wrappers", "max_episode_steps")
 _PLAYED = (*_ENVIRONMENT, "policy", "check_determinism")
 _FILM = ("env", "film.fps", "card_frames")
+_PAGE = ("colors.css", "report.css", "report.html.j2", "report.js")
 _IMPORTED = {"recording": "import_recording"}  # the stage that imports what a policy plays
 _VIDEO = ("env", "film.fps", "view_encoder")
 _EPISODES = {"frames": _frames, "trajectories": "simulate"}
@@ -376,7 +377,7 @@ _VIEWS = {
         },
         config=("env", "policy", "film.fps", "unit"),
         tools=("jinja2", "pandas"),
-        files=tuple(f"report/templates/report.{kind}" for kind in ("html.j2", "css", "js")),
+        files=tuple(f"report/templates/{name}" for name in _PAGE),
         conda="report",
     ),
 }

@@ -4,12 +4,17 @@ The tests replay the recorded seeds and actions in Gymnasium.
 """
 
 import csv
+import json
 import shlex
 import shutil
+import statistics
+import subprocess
+import sys
 
 import gymnasium
 import pandas as pd
 import pytest
+from project import REPOSITORY
 
 import goalreel
 from goalreel.report.page_rows import write_rows
@@ -61,6 +66,23 @@ def test_film_shows_episodes_of_any_outcome(played):
         assert {key: row[key] for key in again} == again
     endings = {(row["terminated"], row["truncated"]) for row in table}
     assert {("True", "False"), ("False", "True")} <= endings, "the test shows but one outcome"
+
+
+def test_summary_has_the_statistics_of_the_table(played):
+    table, results = rows(played), played.folder / "results"
+    summary = json.loads((results / "summary.json").read_text(encoding="utf-8"))
+    returns = [float(row["return"]) for row in table]
+    assert summary["return"]["mean"] == statistics.fmean(returns)
+    assert summary["return"]["std"] == pytest.approx(statistics.pstdev(returns), rel=1e-5)
+    assert summary["return"]["low"] < summary["return"]["mean"] < summary["return"]["high"]
+    assert summary["success"]["criterion"] == gymnasium.spec(CONFIG["env"]).reward_threshold
+    assert summary["versions"]["gymnasium"] == gymnasium.__version__
+    worst = summary["worst"]
+    assert [row["return"] for row in worst] == sorted(returns)[:5]
+    arguments = worst[0]["replay"].split()[2:]
+    command = [sys.executable, REPOSITORY / "scripts/replay.py", *arguments]
+    process = subprocess.run(command, cwd=played.folder, capture_output=True, text=True)
+    assert f"seed {worst[0]['seed']}: {worst[0]['steps']} steps" in process.stderr
 
 
 def test_chapters_and_title_say_episode_and_outcome(played):

@@ -150,6 +150,7 @@ CODE_EDITS = {
     "goalreel/mp4/box_writer.py": ENCODE,
     "goalreel/films/concatenate.py": {"concat": 1},
     "goalreel/films/tables.py": {"episodes": 1},
+    "goalreel/report/statistics.py": {"episodes": 1},
     # Plumbing, training, and modules that only other runs use.
     "goalreel/encoding/assembling/block_samples.py": NOTHING,
     "goalreel/files/npz.py": NOTHING,

@@ -353,10 +353,11 @@ class Options(Section):
     """Whether goalreel plays the first episode of each shard twice and stops if the two differ,
     because an episode must depend only on its seed. `false` accepts any environment, also without
     `reset(seed=)`, and marks the results as not reproducible. The Mountain Cars need no check."""
-    success: Literal["terminated", "truncated"] | number(title="a number") = "terminated"
-    """The condition of a reach. `terminated`: the environment ends the episode, as Mountain Car
-    does at its flag. `truncated`: the episode lasts until its time limit. A number: the episode's
-    return is at least this."""
+    success: Literal["terminated", "truncated"] | number(title="a number") | None = None
+    """The condition of a reach, and of the successes that are counted in a film of episodes.
+    `terminated`: the environment ends the episode, as Mountain Car does at its flag. `truncated`:
+    the episode lasts until its time limit. A number: the episode's return is at least this. `null`
+    is `terminated` for `reaches`. For episodes it is the environment's `reward_threshold`."""
     seed: Seed = 2025
     """The root seed. The seed of an episode follows from it and the episode's number, or the
     numbers of the reach and the attempt."""

@@ -85,7 +85,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
     P. Hall, "Theoretical comparison of bootstrap confidence intervals", Ann. Statist. 16 (1988).
     """
     x = np.asarray(values, np.float64)
-    n, mean = len(x), x.mean().item()
+    n, mean = len(x), math.fsum(x) / len(x)
     if n == 1:
         return Interval(mean, math.nan, math.nan)
     deviations = x - mean

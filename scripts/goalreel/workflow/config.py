@@ -285,8 +285,6 @@ def _selection_errors(config: Mapping) -> Errors:
     views = ("clips", "stills", "model_card")
     triggers = {f"{view}.episode_trigger": config[view]["episode_trigger"] for view in views}
     asked = {key: value for key, value in triggers.items() if value == "failed"}
-    if config["success"] != "terminated":
-        asked["success"] = config["success"]
     if config["film"]["show_failures"]:
         asked["film.show_failures"] = "true"
     for key, value in asked.items() if chosen != "reaches" else ():

@@ -103,8 +103,9 @@ class Run:
             "learner": {k: policy[k] for k in ("name", "checkpoint", "file") if k in policy},
             "unit": self.unit,
         }
-        if self.unit == "episode":
-            derived["success"] = None
+        success = self.config["success"]
+        derived["success"] = None if self.unit == "episode" else success or "terminated"
+        derived["success_criterion"] = success if self.unit == "episode" else derived["success"]
         if self.env.computed:
             derived["check_determinism"] = True  # goalreel's own environments need no check
         return derived

@@ -193,9 +193,10 @@ FILM = {
                 when=lambda run: run.unit == "reach",
             ),
             "tables": "tables.json",
+            "summary": "summary.json",
         },
-        config=(*_FILM, "unit"),
-        tools=("pandas",),
+        config=(*_FILM, "unit", "success_criterion"),
+        tools=("numpy", "pandas"),
         local=True,
     ),
 }

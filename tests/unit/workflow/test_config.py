@@ -146,7 +146,6 @@ FAULTS = [
         {"seeds": [2**53]},
         "seeds.0: '9007199254740992' is not allowed. Use an integer from 0 to",
     ),
-    ({"episodes": 3, "success": 475}, "success: '475.0' is only for goal reaches, but"),
     ({"seeds": "0-9"} | trigger("failed"), "clips.episode_trigger: 'failed' is "),
     ({"env": "MountianCar-v0"}, "env: Unknown id 'MountianCar-v0'. Did you mean 'MountainCar-"),
     ({"env": "no_such_module:X-v0"}, "env: No module 'no_such_module' for 'no_such_module:X-v0'"),

@@ -1,0 +1,104 @@
+"""Write summary.json: the means of a run with their intervals, and its worst episodes."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+import goalreel
+from goalreel.files.atomic import write_text
+from goalreel.provenance.spec import Spec
+from goalreel.report.reach_rate import policy_label, read_table
+from goalreel.report.statistics import mean_interval, share_interval
+from goalreel.simulation.reaches import has_reached
+from goalreel.simulation.trajectories import read_summary
+
+_WORST = 5
+
+
+def write_summary(
+    path: Path,
+    trajectories: Sequence[Path],
+    episodes_csv: Path,
+    attempts_csv: Path | None,
+    spec: Spec,
+) -> None:
+    """Write the summary of a run.
+
+    `success` counts the episodes that meet the criterion of the option, or all attempts of a run of
+    reaches. It is null without a criterion.
+
+    Args:
+        path: the JSON file.
+        trajectories: the trajectory files of all shards.
+        episodes_csv: the table of filmed episodes.
+        attempts_csv: the table of all attempts of a run of reaches, or None.
+        spec: with env, unit and success_criterion.
+
+    Raises:
+        GoalreelError: a file cannot be used.
+    """
+    unit, env = spec.config["unit"], spec.config["env"]
+    shards = [read_summary(shard) for shard in trajectories]
+    played = shards[0].spec
+    columns = (unit, "seed", "return", "steps", "terminated", "truncated")
+    rows = read_table(episodes_csv, columns)
+    success = spec.config["success_criterion"]
+    success = _reward_threshold(env) if success is None else success
+    counted = rows if attempts_csv is None else read_table(attempts_csv, columns)
+    digest = hashlib.sha256("".join(shard.digest for shard in shards).encode()).hexdigest()
+    values = {
+        "env": env,
+        "policy": policy_label(played.config["policy"]),
+        "unit": unit,
+        "episodes": len(rows),
+        "return": _statistics(rows["return"]),
+        "steps": _statistics(rows["steps"]),
+        "success": None if success is None else _success(counted, success),
+        "digests": {"trajectories": digest, **played.value.get("files", {})},
+        "versions": {"goalreel": goalreel.__version__, **played.tools},
+        "worst": _worst(rows, unit),
+    }
+    write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+
+
+def _statistics(values: pd.Series) -> dict[str, float | None]:
+    """Return the mean with its 95% interval, null for one episode, and the standard deviation."""
+    mean, std = mean_interval(values), values.std(ddof=0)
+    low, high = (mean.low, mean.high) if len(values) > 1 else (None, None)
+    return {"mean": mean.value, "low": low, "high": high, "std": float(f"{std:.6g}")}
+
+
+def _success(rows: pd.DataFrame, criterion: str | float) -> dict[str, object]:
+    endings = (rows[name].to_numpy() for name in ("terminated", "truncated", "return"))
+    count = int(has_reached(criterion, *endings).sum())
+    share = share_interval(count, len(rows))
+    rounded = {"share": share.value, "low": share.low, "high": share.high}
+    return {"criterion": criterion, "count": count, "total": len(rows)} | {
+        name: float(f"{value:.6g}") for name, value in rounded.items()
+    }
+
+
+def _worst(rows: pd.DataFrame, unit: str) -> list[dict[str, object]]:
+    """Return the episodes with the least returns, each with the command that replays it.
+
+    The command takes the newest run. The folder is not in it, so that equal runs in two folders
+    have equal summaries.
+    """
+    worst = rows.sort_values("return", kind="stable").head(_WORST)
+    return [
+        row | {"replay": f"python scripts/replay.py {row[unit]}"}
+        for row in worst[[unit, "seed", "return", "steps"]].to_dict("records")
+    ]
+
+
+def _reward_threshold(env: str) -> float | None:
+    """Return the return from which Gymnasium takes an environment as solved, None without one."""
+    import gymnasium
+
+    try:
+        return gymnasium.spec(env).reward_threshold
+    except (gymnasium.error.Error, ImportError):  # its package registers it only on make
+        return None

@@ -72,7 +72,6 @@ class ProgressLog:
     """Progress lines in a job's log: one per second at first, fewer in a long job."""
 
     def __init__(self):
-        """Start the clock."""
         self._start = self._last = time.monotonic()
 
     def update(self, episodes: int, frames: int) -> None:

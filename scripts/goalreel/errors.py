@@ -56,7 +56,6 @@ class OptionError(GoalreelError):
         self.key, self.message = key, message
 
     def __str__(self) -> str:
-        """Return the whole message."""
         return f"{self.key}: {self.message}"
 
 

@@ -29,24 +29,22 @@ hasty = sys.argv[3] == "hasty"  # tells of items before it writes them: the cont
 fields, capacity, items = eval(sys.argv[4])
 target = ring.Ring(fields, capacity, int(sys.argv[1]))
 rng, noise = random.Random(int(sys.argv[2])), np.random.default_rng(int(sys.argv[2]))
-done = 0
+plain_fence, done = ring.fence, 0
+ring.fence = lambda: plain_fence() or rng.random() < 0.01 and time.sleep(0.001)
 while done < items:
-    most = min(rng.choice([1, 2, 7, 50, 300, 2000]), items - done)
-    places = target.space(most)
-    count = len(places["number"])
-    if not count:
-        continue
+    count = min(rng.choice([1, 2, 7, 50, 300, 2000]), items - done)
     if hasty:
-        target.commit(count)
+        count = min(count, capacity - len(target))
+        places = (int(target._head[0]) + np.arange(count)) % capacity
+        target._head[0] += count
     numbers = np.arange(done, done + count)
     values = noise.integers(0, 2**63, (count, 6), np.uint64)
-    places["sum"][:] = values.sum(axis=1) ^ numbers.astype(np.uint64)
-    if rng.random() < 0.01:
-        time.sleep(0.001)
-    places["number"][:], places["noise"][:] = numbers, values
-    if not hasty:
-        target.commit(count)
-    done += count
+    rows = {"number": numbers, "noise": values}
+    rows["sum"] = values.sum(axis=1) ^ numbers.astype(np.uint64)
+    if hasty:
+        for name, field in target._fields.items():
+            field[places] = rows[name]
+    done += count if hasty else target.push(rows)
 """
 
 

@@ -54,16 +54,10 @@ def version() -> str:
 
 
 def run(arguments: list[str], frames: Iterable, output: IO[bytes] | None = None) -> int:
-    """Run ffmpeg on `frames` and return the number of frames written.
+    """Run ffmpeg on buffers for its standard input, and return their number.
 
-    Args:
-        arguments: the command line without the program.
-        frames: buffers for the standard input.
-        output: an open file for the standard output.
-
-    Raises:
-        GoalreelError: ffmpeg cannot be started, fails, is killed, or stops reading early. The
-            message has its standard error and the command.
+    Raises GoalreelError if ffmpeg cannot be started, fails, is killed, or stops reading early. The
+    message has its standard error and the command.
     """
     with Stream(arguments, output=output) as stream:
         for frame in frames:
@@ -110,13 +104,9 @@ class Stream:
         own_group: bool = False,
         output: IO[bytes] | None = None,
     ) -> None:
-        """Start ffmpeg.
+        """Start ffmpeg with arguments.
 
-        Args:
-            arguments: the command line without the program.
-            own_group: use a separate process group, so that Ctrl-C reaches only the caller, who
-                can then finish the file.
-            output: an open file for the standard output.
+        In its own process group Ctrl-C reaches only the caller, who can then finish the file.
         """
         # Number of buffers accepted, the last buffer, and the bytes taken by each write of it.
         # They share one attribute so that an interrupt never sees a partial update.
@@ -144,7 +134,6 @@ class Stream:
         _STREAMS.add(self)
 
     def __enter__(self) -> "Stream":
-        """Return the stream."""
         return self
 
     def __exit__(self, *_) -> None:

@@ -38,7 +38,6 @@ class ActionSpace:
         return self.scalar_dtype or (np.int64 if self.is_integer else self.dtype)
 
     def __str__(self) -> str:
-        """Return a description for messages."""
         low, high = (", ".join(dict.fromkeys(f"{x:g}" for x in v)) for v in (self.low, self.high))
         kind = "whole numbers" if self.is_integer else "floats"
         return f"{kind} from {low} to {high}, of shape {self.shape} each"
@@ -63,18 +62,10 @@ class ActionSpace:
         return chosen.astype(self.stored_dtype).reshape(len(unit), *self.stored_shape)
 
     def validate(self, actions: object, num_envs: int, source: str) -> np.ndarray:
-        """Validate a batch of actions, and return it in the stored form.
+        """Return a batch of actions, (num_envs, *shape), as (num_envs, *stored_shape).
 
-        Args:
-            actions: expected to be (num_envs, *shape), of a matching kind, within the bounds.
-            num_envs: the expected number of actions.
-            source: the source of the actions, which begins the error message.
-
-        Returns:
-            (num_envs, *stored_shape) actions in `stored_dtype`.
-
-        Raises:
-            GoalreelError: the actions are not as expected.
+        Raises GoalreelError, which begins with the `source` of the actions, if their shape, kind or
+        bounds are wrong.
         """
         shape = (num_envs, *self.shape)
         expected = f"Expected: {num_envs} actions, {self}, as an array of shape {shape}"

@@ -61,7 +61,6 @@ class GymnasiumEnvironment:
     idle_share: ClassVar = 0.0  # Gymnasium does not step an episode after its end
 
     def __post_init__(self) -> None:
-        """Start without instances."""
         self.new, self.used = [], []  # instances that have not played, and those that have
         self.reusable = None  # whether used instances may play again; None before the check
         self.making_seconds = 0.0  # spent on making instances for episodes
@@ -160,14 +159,8 @@ class GymnasiumEnvironment:
     def batch(self, observations: list, space=None) -> np.ndarray | dict:
         """Return observations as one array, (num_envs, *shape), in the dtype of their space.
 
-        A Dict space gives one array per key, and a Text space gives an array of strings.
-
-        Args:
-            observations: one observation per environment.
-            space: the space of the observations, by default that of the environment.
-
-        Raises:
-            GoalreelError: the space is of another kind, such as Tuple.
+        A Dict space gives one array per key, and a Text space gives an array of strings. Raises
+        GoalreelError for others, such as Tuple.
         """
         from gymnasium import spaces
 

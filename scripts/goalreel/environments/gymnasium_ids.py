@@ -218,11 +218,8 @@ def argument_errors(
 ) -> list[tuple[str, str]]:
     """Return (argument, message) for wrong arguments of an environment or a wrapper.
 
-    Args:
-        name: the name of the environment or wrapper.
-        maker: its class or function, None to check only the values.
-        kwargs: the arguments.
-        positional: the number of positional arguments before them.
+    Without a `maker`, its class or function, it checks only the values. The first `positional`
+    parameters are not in `kwargs`.
     """
     errors = [(key, error) for key, value in kwargs.items() if (error := _value_error(key, value))]
     if maker is None:

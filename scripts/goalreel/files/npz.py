@@ -47,14 +47,9 @@ def writing(path: str | os.PathLike) -> Iterator[Callable[[str, np.ndarray], Non
 def read(
     path: str | os.PathLike, kind: str, version: int, names: Collection[str] = ()
 ) -> dict[str, np.ndarray]:
-    """Read the arrays of a file that goalreel wrote.
+    """Read the named arrays of a file that goalreel wrote, checked by the zip checksums.
 
-    Args:
-        path: the file.
-        kind: the expected kind of the file, see `header`.
-        version: the expected version of its layout.
-        names: the arrays to read, checked by the zip checksums. Without names all arrays are read,
-            and the trailer is checked.
+    Without names it reads all arrays and checks the trailer.
 
     Raises:
         GoalreelError: the file does not exist or cannot be read.
@@ -83,11 +78,9 @@ class Reader:
                 check_trailer(path)
 
     def __contains__(self, name: str) -> bool:
-        """Return whether the file has an array of this name."""
         return name in names_in(self.archive)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Read an array."""
         with reporting_damage(self._path):
             return read_array(self.archive, name)
 

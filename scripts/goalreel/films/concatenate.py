@@ -29,23 +29,11 @@ def concatenate(
     title: str,
     comment: str,
 ) -> int:
-    """Join the segments of all shards into a film.
+    """Join the segments of all shards, in order, into a film and return the number of frames.
 
-    Args:
-        segments: one segment per shard, in order.
-        trajectories: the trajectory files of the same shards, in order.
-        path: the film.
-        fps: frames per second, which all segments must have.
-        cards: frames of the title card before each episode.
-        unit: "reach" or "episode", the first word of each chapter title.
-        title: the title tag of the film.
-        comment: the comment tag of the film, its spec.
-
-    Returns:
-        The number of frames.
-
-    Raises:
-        GoalreelError: the segments do not belong together, or the film is too long.
+    `cards` is the number of frames of the title card before each episode. `unit`, "reach" or
+    "episode", begins each chapter title. Raises GoalreelError if the segments do not belong
+    together, or if the film is too long.
     """
     probes: dict[str, Path] = {}
 

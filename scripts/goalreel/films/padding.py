@@ -22,15 +22,9 @@ def padded(
 ) -> Iterator[tuple[Sequence[Path], list[list[int]] | None]]:
     """Yield the segments of a film, all of one size, and the range of frame sizes.
 
-    Args:
-        segments: the segments of the shards. The frame caches are read from frames/ next to their
-            folder; they are no inputs of the rule, as a finished film does not need them.
-        trajectories: the trajectory files of the same shards.
-        folder: the folder for temporary segments.
-
-    Yields:
-        The paths of the segments, and [[min height, min width], [max height, max width]], or None
-        if all frames have one size.
+    The range is [[min height, min width], [max height, max width]], or None if all frames have one
+    size. Temporary segments go to `folder`. The frame caches are read from frames/ next to the
+    segments' folder; they are no inputs of the rule, as a finished film does not need them.
 
     Raises:
         GoalreelError: a file cannot be used, or a frame cache is missing.

@@ -40,16 +40,10 @@ class Scene:
         spec: Spec,
         success: str | float | None = None,
     ) -> Trajectories:
-        """Play episodes and write the frames that Gymnasium renders.
+        """Play episodes, write the frames that Gymnasium renders, and return the trajectories.
 
-        Args:
-            path: the frame cache to write, or None to play without frames.
-            play: a function that plays the episodes with a recorder (or None).
-            spec: the spec of the frame cache.
-            success: the success criterion, if frames of failed episodes are not kept.
-
-        Returns:
-            The trajectories from `play`.
+        Without a path, `play` gets None instead of a recorder. With a `success` criterion, frames
+        of failed episodes are not kept.
         """
         if path is None:
             return play(None)
@@ -80,12 +74,7 @@ def open_scene(config: Mapping, policy: Path | Policy | None = None) -> Scene:
 
 
 def check_sources(spec: Spec, policy: Mapping) -> None:
-    """Raise GoalreelError if a user's file changed after the workflow was planned.
-
-    Args:
-        spec: the spec of a stage that plays episodes.
-        policy: the section `policy` of that stage.
-    """
+    """Raise GoalreelError if a file of the section `policy`, or of the environment, changed."""
     # Recordings are skipped: a dataset is compared while it is played, a recording was imported.
     files = {} if policy["name"] in RECORDED else policy_files(policy)
     wrappers = wrapper_modules(spec.config.get("env_wrappers") or ())

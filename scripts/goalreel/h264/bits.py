@@ -76,11 +76,9 @@ class BitWriter:
     """A growing bit string that takes the most significant bit of each value first."""
 
     def __init__(self) -> None:
-        """Start without bits."""
         self._parts: list[bytes] = []  # ASCII digits; bit 0 of each character is the bit
 
     def __len__(self) -> int:
-        """Return the number of bits."""
         return sum(map(len, self._parts))
 
     def u(self, width: int, value: int) -> "BitWriter":
@@ -109,7 +107,6 @@ class BitReader:
     """A reader of RBSP bits; `position` is the index of the next bit."""
 
     def __init__(self, data: bytes) -> None:
-        """Start at the first bit of `data`."""
         self._data = data
         self.position = 0
 

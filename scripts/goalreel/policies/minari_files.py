@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.environments.gymnasium_ids import id_with_module
@@ -16,22 +15,10 @@ from goalreel.errors import OptionError, suggest
 _METADATA = "metadata.json"
 
 
-@dataclass(frozen=True)
-class Header:
-    """The environment and size of a dataset."""
-
-    options: dict  # env, env_kwargs, env_wrappers and max_episode_steps of a run that films it
-    episodes: int
-
-
 def data_folder(dataset: str) -> Path:
-    """Return the data folder of a dataset.
+    """Return the data folder of a dataset, given its id, its folder or its data folder.
 
-    Args:
-        dataset: its id, its folder or its data folder.
-
-    Raises:
-        GoalreelError: no such dataset exists.
+    Raises GoalreelError if there is no such dataset.
     """
     root = Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
     for folder in (Path(dataset), Path(dataset, "data"), root / dataset / "data"):
@@ -59,8 +46,8 @@ def data_files(dataset: str) -> dict[str, Path]:
     return {f"{dataset}/{path.relative_to(folder).as_posix()}": path for path in files}
 
 
-def read_header(dataset: str) -> Header:
-    """Return the environment that a dataset was recorded in, and its number of episodes.
+def read_header(dataset: str) -> tuple[dict, int]:
+    """Return env, env_kwargs, env_wrappers and max_episode_steps of a dataset, and its episodes.
 
     Raises GoalreelError if the metadata is incomplete, such as a wrapper without its arguments.
     """
@@ -82,7 +69,7 @@ def read_header(dataset: str) -> Header:
             "env_wrappers": [{w["entry_point"]: w["kwargs"]} for w in wrappers],
             "max_episode_steps": spec.get("max_episode_steps"),
         }
-        return Header(options, int(metadata["total_episodes"]))
+        return options, int(metadata["total_episodes"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise OptionError(
             "policy.dataset",

@@ -38,13 +38,9 @@ class Checkpoints:
     spec: Spec = NO_SPEC  # of the training
 
     def choose(self, checkpoint: str | int) -> int:
-        """Return the index of a checkpoint.
+        """Return the index of "best", "last" or a number of decisions of training.
 
-        Args:
-            checkpoint: "best", "last" or a number of decisions of training.
-
-        Raises:
-            GoalreelError: there is no such checkpoint.
+        Raises GoalreelError if there is no such checkpoint.
         """
         if checkpoint == "last":
             return len(self.checkpoint_steps) - 1
@@ -88,11 +84,7 @@ def write_checkpoints(path: str | os.PathLike, checkpoints: Checkpoints) -> None
 
 
 def read_checkpoints(path: str | os.PathLike, kind: type[Kind] = Checkpoints) -> Kind:
-    """Read a policy file.
-
-    Raises:
-        GoalreelError: the file is missing, damaged or of another kind.
-    """
+    """Read a policy file. Raises GoalreelError if it is missing, damaged or of another kind."""
     arrays = npz.read(path, *kind.KIND)
     checkpoint_steps, means = (tuple(arrays[name].tolist()) for name in ("ages", "means"))
     weights: list[dict[str, np.ndarray]] = [{} for _ in checkpoint_steps]

@@ -44,15 +44,7 @@ class PixelPolicy:
 
     @classmethod
     def load(cls, path: str | os.PathLike, checkpoint: str | int) -> "PixelPolicy":
-        """Read a policy file.
-
-        Args:
-            path: the file.
-            checkpoint: "best", "last" or a number of decisions of training.
-
-        Raises:
-            GoalreelError: the file cannot be used, or has no such checkpoint.
-        """
+        """Read a checkpoint of a policy file, see Checkpoints.choose. Raises GoalreelError."""
         checkpoints = read_checkpoints(path, PixelCheckpoints)
         weights = checkpoints.weights[checkpoints.choose(checkpoint)]
         return cls(path, checkpoints, Actor.of(weights, np.float64))

@@ -106,12 +106,8 @@ class RulePolicy:
 def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
     """Return the policy of a checked `policy` section.
 
-    Args:
-        config: the name of the policy and its parameters.
-        trained: the trained network, for dqn, and for pixels if the section names no file.
-
-    Raises:
-        GoalreelError: the name is unknown, or a file cannot be used.
+    `trained` is the trained network, for dqn, and for pixels if the section names no file. Raises
+    GoalreelError if the name is unknown, or if a file cannot be used.
     """
     name, epsilon = config["name"], float(config.get("epsilon", 0.0))
     trained = config.get("file") or trained if name == "pixels" else trained

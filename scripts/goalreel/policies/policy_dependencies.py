@@ -78,13 +78,8 @@ def policy_tools(policy: Mapping) -> tuple[str, ...]:
 
 
 def check_files(spec: Spec, found: Mapping[str, str]) -> None:
-    """Raise GoalreelError if a user's file changed after the workflow planned the job.
-
-    Args:
-        spec: of the job; one written by hand may lack `files`.
-        found: the present sha256 of each file.
-    """
-    planned = spec.value.get("files", {})
+    """Raise GoalreelError if a user's file, `found` by its sha256, changed after the planning."""
+    planned = spec.value.get("files", {})  # a spec written by hand may lack them
     for name, digest in found.items():
         if planned.get(name, digest) != digest:
             raise GoalreelError(f"{name}: The file changed after the run started.")

@@ -38,16 +38,11 @@ _SAMPLE, _STEPS = 16, 2  # episodes and steps of the check
 
 
 def load_policy(path: str, name: str, batch: bool) -> "UserPolicy":
-    """Import a file and return its policy.
+    """Import a file and return the policy of its function or factory.
 
-    Args:
-        path: the Python file.
-        name: its function or factory. If the file has no `act`, the default, its factory is used.
-        batch: whether a function gets all sub-environments at once, or one row at a time.
-
-    Raises:
-        GoalreelError: the file cannot be imported (with its traceback), it has no such function,
-            or the function has different parameters.
+    If the file has no `act`, the default name, its factory is used. `batch` says whether a function
+    gets all sub-environments at once, or one row at a time. Raises GoalreelError if the file cannot
+    be imported (with its traceback), or if it has no such function with these parameters.
     """
     file, module = Path(path).resolve(), ModuleType(_MODULE)
     module.__file__ = str(file)

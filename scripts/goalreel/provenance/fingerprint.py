@@ -33,12 +33,8 @@ _TREES: dict[str, tuple[str, list[str]]] = {}
 def fingerprint(script: Path, excluded: Collection[str] = ()) -> str:
     """Return the sha256 of the syntax trees of a program and its modules.
 
-    Args:
-        script: the program, in the folder of the package.
-        excluded: full names of modules and rooms that this run does not use.
-
-    Raises:
-        GoalreelError: a source is not Python, or imports a module that does not exist.
+    `excluded` has the full names of modules and rooms that this run does not use. Raises
+    GoalreelError if a source is not Python, or imports a module that does not exist.
     """
     files = modules(script, (*_PLUMBING, *excluded))
     digests = (f"{name} {_read(path)[0]}\n" for name, path in sorted(files.items()))

@@ -61,15 +61,9 @@ class _Section(dict):
 
 
 def parse_spec(text: str, path: str | os.PathLike | None = None) -> Spec:
-    """Return a spec from its JSON.
+    """Return a spec from its JSON, in which a person may write only stage, config and shard.
 
-    Args:
-        text: the JSON. A spec that a person wrote may have only stage, config and shard.
-        path: the file that holds it, None for a command line.
-
-    Raises:
-        GoalreelError: it is not a spec.
-        UnusableFileError: a file holds it, and it is not a spec.
+    Raises GoalreelError if it is not a spec, UnusableFileError if it comes from the file `path`.
     """
     try:
         value = json.loads(text, object_hook=_Section)

@@ -14,14 +14,8 @@ from goalreel.provenance.spec import Spec
 def from_cache(spec: Spec, output: Path, read: Callable, make: Callable[[], None]) -> str:
     """Copy a spec's file from the user's cache to `output`, or make it and add it to the cache.
 
-    Args:
-        spec: the spec of the file. Equal specs share a file.
-        output: the file to write.
-        read: a function that reads such a file, or raises GoalreelError.
-        make: a function that writes `output`.
-
-    Returns:
-        A line for the log.
+    `read` raises GoalreelError for an unusable file, and `make` writes `output`. Returns a line for
+    the log.
     """
     from platformdirs import user_cache_path
 

@@ -17,11 +17,6 @@ from goalreel.recorders.schedule import capped_cubic_video_schedule
 from goalreel.recorders.video_writer import VideoOptions, VideoWriter
 
 
-def without_moviepy() -> contextlib.AbstractContextManager:
-    """Return a context in which wrappers can be initialized without moviepy."""
-    return contextlib.suppress(DependencyNotInstalled)
-
-
 class Recorder(RecordConstructorArgs):
     """Initialize a wrapper of Gymnasium, and write its videos with VideoWriter."""
 
@@ -38,7 +33,7 @@ class Recorder(RecordConstructorArgs):
         RecordConstructorArgs.__init__(self, **arguments, **video)  # later calls are ignored
         if given["episode_trigger"] is None and given["step_trigger"] is None:
             arguments["episode_trigger"] = capped_cubic_video_schedule
-        with without_moviepy():
+        with contextlib.suppress(DependencyNotInstalled):  # moviepy
             wrapper.__init__(
                 self, given["env"], **{k: v for k, v in arguments.items() if k not in own}
             )

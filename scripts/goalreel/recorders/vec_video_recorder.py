@@ -3,12 +3,13 @@
 Importing this module imports stable_baselines3.
 """
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
+from gymnasium.error import DependencyNotInstalled
 from stable_baselines3.common import vec_env
 
-from goalreel.recorders.recorder import without_moviepy
 from goalreel.recorders.video_writer import OnVideo, VideoOptions, VideoWriter
 
 
@@ -52,7 +53,7 @@ class VecVideoRecorder(vec_env.VecVideoRecorder):
             AssertionError: the render mode does not return frames.
             GoalreelError: an argument is not allowed.
         """
-        with without_moviepy():
+        with contextlib.suppress(DependencyNotInstalled):  # moviepy
             super().__init__(venv, video_folder, record_video_trigger, video_length, name_prefix)
         self._options = VideoOptions(self.frames_per_sec, qp, preset, on_video=on_video)
         self._videos = -1

@@ -103,15 +103,10 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
             video: qp, preset, name_pattern, statistics and on_video of VideoOptions.
 
         Raises:
-            ValueError: the render mode is not rgb_array.
+            ValueError: the render mode does not return frames.
             GoalreelError: an argument is not allowed, or FinalFrame is missing.
         """
         given = locals()
-        if env.render_mode != "rgb_array":
-            raise ValueError(
-                f"Render mode is {env.render_mode}, which vector.RecordVideo cannot record. Make "
-                "the vector environment with render_mode='rgb_array'."
-            )
         chosen = range(env.num_envs) if record is None else record
         self.record = (0,) if record_first_only else tuple(chosen)
         if not self.record or sorted(set(self.record) & {*range(env.num_envs)}) != sorted(

@@ -60,7 +60,6 @@ class VideoOptions:
     name_prefix: str = "rl-video"
 
     def __post_init__(self) -> None:
-        """Check the options."""
         if not (isinstance(self.fps, Real) and _LOWEST_FPS <= self.fps <= _HIGHEST_FPS):
             raise GoalreelError(
                 f"fps: {self.fps!r} is not allowed. Use {_LOWEST_FPS} to {_HIGHEST_FPS}."
@@ -117,14 +116,9 @@ class VideoWriter:
     ) -> None:
         """Start without frames. ffmpeg starts with the first one.
 
-        Args:
-            path: the file, unless the options have a name_pattern.
-            options: the options of the video.
-            episode: the info of the current episode, which the owner updates.
-            step: the step at which the video starts.
-            owner: the recorder. The video is finished at the latest when it is garbage collected or
-                Python ends.
-            first: the index of the first frame in error messages.
+        `path` is the file, unless the options have a name_pattern. `episode` is the info of the
+        current episode, which the owner updates. The video is finished at the latest when the owner
+        is garbage collected or Python ends. Error messages number the frames from `first`.
         """
         self._path = path.absolute()  # the program may change its working folder
         self._options, self._episode, self._step, self._first = options, episode, step, first
@@ -137,7 +131,6 @@ class VideoWriter:
         self._at_exit = weakref.finalize(owner, self.finish) if owner is not None else None
 
     def __len__(self) -> int:
-        """Return the number of frames written."""
         return self._stream.written if self._stream else 0
 
     def append(self, frame: np.ndarray) -> None:
@@ -164,7 +157,6 @@ class VideoWriter:
             raise
 
     def __iadd__(self, frames: Iterable[np.ndarray]) -> "VideoWriter":
-        """Write several frames."""
         for frame in frames:
             self.append(frame)
         return self
@@ -242,7 +234,7 @@ class VideoWriter:
         return path
 
 
-def _rgb_frame(frame: np.ndarray, number: int, shape: tuple[int, ...] = ()) -> np.ndarray:
+def _rgb_frame(frame: np.ndarray, number: int, shape: tuple[int, ...]) -> np.ndarray:
     """Return a frame as a contiguous (H, W, 3) uint8 array.
 
     number: for errors. shape: the required shape, () for any. Raises GoalreelError.

@@ -107,7 +107,6 @@ class BlockRecorder:
     """
 
     def __init__(self):
-        """Start without images."""
         self._begin()
 
     def _begin(self) -> None:

@@ -27,7 +27,6 @@ class ClassicControlScene:
     """Renders the episodes of a shard."""
 
     def __init__(self, environment: ClassicControl):
-        """Draw the background."""
         self._plan, self._paint, size = _SCENES[environment.id]
         self._reset_dtype = environment.rules.reset_dtype
         self._surface = FrameSurface(size)

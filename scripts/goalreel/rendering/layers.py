@@ -27,7 +27,6 @@ class Patches:
     pixels: np.ndarray  # (sum of height * width, 3) uint8, row by row
 
     def __len__(self) -> int:
-        """Return the number of patches."""
         return len(self.boxes)
 
     @cached_property

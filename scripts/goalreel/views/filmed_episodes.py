@@ -45,7 +45,6 @@ class FilmedEpisodes:
         return concatenate(summary.episodes for summary in self.summaries)
 
     def __len__(self) -> int:
-        """Return the number of episodes."""
         return len(self.rows.steps)
 
     @cached_property

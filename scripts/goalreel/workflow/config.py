@@ -92,7 +92,7 @@ def read_config(user_options: Mapping) -> dict:
     if _are_sound(("policy",), errors):
         errors |= _found(dataset_errors, config)
     if config["policy"]["name"] == "minari" and not errors:
-        config = config | read_header(config["policy"]["dataset"]).options
+        config = config | read_header(config["policy"]["dataset"])[0]
     game = config["pixels"]["game"] or (config["env"] if is_game(config["env"]) else CAR_GAME)
     config["pixels"]["game"] = game
     # An option with an error has its default here, so skip checks that involve it.
@@ -262,7 +262,7 @@ def _default_selection(config: Mapping) -> dict[str, int]:
     """Return the default choice of what to film."""
     policy = config["policy"]
     if policy["name"] == "minari":
-        return {"episodes": read_header(policy["dataset"]).episodes}
+        return {"episodes": read_header(policy["dataset"])[1]}
     if policy["name"] == "recording":
         from goalreel.simulation.recording_file import read_recording  # it takes NumPy
 

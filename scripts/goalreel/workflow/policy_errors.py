@@ -68,17 +68,17 @@ def dataset_errors(config: Mapping) -> Errors:
     if policy["dataset"] is None:
         yield "policy.dataset", "The policy 'minari' needs a dataset. Set its id or its folder."
         return
-    header = read_header(policy["dataset"])
-    for name, package in _foreign_code(header.options, policy["allow"]):
+    options, episodes = read_header(policy["dataset"])
+    for name, package in _foreign_code(options, policy["allow"]):
         yield "policy.dataset", f"The dataset would run {name!r}. {_fix(policy, package)}"
         return
-    for key, recorded in header.options.items():
+    for key, recorded in options.items():
         if config[key] not in (recorded, Options.model_fields[key].default):
             problem = f"The dataset was recorded with {quoted(recorded)}"
             yield key, f"{problem}. Remove {key} to use the same."
-    if (config["episodes"] or 0) > header.episodes:
-        problem = f"The dataset has only {pluralize(header.episodes, 'episode')}"
-        yield "episodes", f"{problem}. Use at most {header.episodes}."
+    if (config["episodes"] or 0) > episodes:
+        problem = f"The dataset has only {pluralize(episodes, 'episode')}"
+        yield "episodes", f"{problem}. Use at most {episodes}."
 
 
 def _foreign_code(options: Mapping, allow: list) -> Iterator[tuple[str, str]]:

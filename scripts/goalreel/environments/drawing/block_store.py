@@ -34,7 +34,6 @@ class BlockStore:
     """Distinct blocks, numbered in the order in which they are added."""
 
     def __init__(self):
-        """Start without blocks."""
         self._numbers: dict[bytes, int] = {}
         self._blocks: list[bytes] = []
 
@@ -80,7 +79,6 @@ class BlockReader:
     """Convert successive frames to BlockFrames, adding only blocks that changed."""
 
     def __init__(self, store: BlockStore):
-        """Start without a frame."""
         self._store, self._size = store, (0, 0)
 
     def _allocate(self, size: tuple[int, int]) -> None:

@@ -34,7 +34,6 @@ class FrameMemo:
     """The rendered frames of one environment's instances, without wrappers."""
 
     def __init__(self):
-        """Start without frames."""
         self._clear()
 
     def _clear(self) -> None:

@@ -1,10 +1,7 @@
 """The metrics of a training: metrics.json, which also contains the checksum of its log."""
 
-import csv
-import io
 import json
 import os
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -70,10 +67,3 @@ def read_metrics(path: Path) -> Metrics:
     read_digests(path)  # raises if the file is damaged
     values = json.loads(path.read_text(encoding="ascii"))["metrics"]
     return Metrics(**{n: tuple(v) if isinstance(v, list) else v for n, v in values.items()})
-
-
-def csv_of(header: Iterable[str], rows: Iterable[Iterable]) -> str:
-    """Return a header and rows as CSV."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
-    return text.getvalue()

@@ -55,7 +55,6 @@ class StateReplay:
     """A replay buffer of the latest `size` transitions."""
 
     def __init__(self, size: int):
-        """Allocate the arrays."""
         self._rows = Transitions(
             *(np.zeros((size, 2), np.float32), np.zeros(size, np.int64)),
             *(np.zeros(size, np.float32), np.zeros((size, 2), np.float32)),
@@ -64,7 +63,6 @@ class StateReplay:
         self._size, self._count = size, 0
 
     def __len__(self) -> int:
-        """Return the number of transitions in the buffer."""
         return min(self._count, self._size)
 
     def append(self, batch: Transitions) -> None:

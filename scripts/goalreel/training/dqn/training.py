@@ -80,18 +80,13 @@ def times(before: int, after: int, every: int) -> int:
     return after // every - before // every
 
 
-def evaluate(act, episodes: int = EPISODES) -> np.ndarray:
-    """Play episodes of fixed seeds in one batch, with an action per frame.
+def evaluate(act) -> np.ndarray:
+    """Play episodes of fixed seeds in one batch, and return their returns, (EPISODES,) float64.
 
-    Args:
-        act: takes (n, 2) float32 observations, and returns (n,) int8 actions.
-        episodes: their number.
-
-    Returns:
-        (episodes,) float64 returns.
+    `act` takes (n, 2) float32 observations, and returns (n,) int8 actions, one per frame.
     """
-    state = reset(_FIRST_SEED + np.arange(episodes))
-    returns, going = np.zeros(episodes), np.arange(episodes)
+    state = reset(_FIRST_SEED + np.arange(EPISODES))
+    returns, going = np.zeros(EPISODES), np.arange(EPISODES)
     for _ in range(DISCRETE.max_episode_steps):
         state, rewards, terminated = DISCRETE.step(state, act(observations(state)))
         returns[going] += rewards

@@ -48,7 +48,6 @@ class WrappedCars:
     """
 
     def __init__(self, seed: int, num_envs: int, frame_skip: int):
-        """Reset all environments."""
         import gymnasium
 
         self._seeds, self._frame_skip = [_seeds(seed, n) for n in range(num_envs)], frame_skip
@@ -87,7 +86,6 @@ class Cars:
     """
 
     def __init__(self, seed: int, num_envs: int, frame_skip: int):
-        """Reset all environments."""
         self._seeds, self._frame_skip = [_seeds(seed, n) for n in range(num_envs)], frame_skip
         state = reset(np.array([next(seeds) for seeds in self._seeds]))
         self._steps, self._velocities = [0] * num_envs, [0.0] * num_envs

@@ -11,13 +11,9 @@ def make_envs(game: GameSettings, seed: int, num_envs: int) -> PixelEnvs:
     """
     family = family_of(game.game)
     if family == CAR:
-        from goalreel.training.games.mountain_car import CarPixelEnvs
-
-        return CarPixelEnvs(game, seed, num_envs)
-    if family == ALE:
-        from goalreel.training.games.atari import AtariEnvs
-
-        return AtariEnvs(game, seed, num_envs)
-    from goalreel.training.games.mario_envs import MarioEnvs
-
-    return MarioEnvs(game, seed, num_envs)
+        from goalreel.training.games.mountain_car import CarPixelEnvs as Envs
+    elif family == ALE:
+        from goalreel.training.games.atari import AtariEnvs as Envs
+    else:
+        from goalreel.training.games.mario_envs import MarioEnvs as Envs
+    return Envs(game, seed, num_envs)

@@ -14,7 +14,6 @@ class CarPixelEnvs:
     actions = 3
 
     def __init__(self, settings: GameSettings, seed: int, num_envs: int):
-        """Reset all cars."""
         self._cars = Cars(seed, num_envs, settings.frame_skip)
         self._pixels = warped_frames(CAR_GAME, settings.warp)
         self.obs = self._pixels.observe(self._cars.positions)

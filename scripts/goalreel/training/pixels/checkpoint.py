@@ -40,14 +40,9 @@ def identity_of(game: Mapping, settings: PipelineSettings, actions: int, code: s
 
 
 def write_checkpoint(path: str | os.PathLike, identity: Mapping, learner, replay, progress) -> None:
-    """Replace a checkpoint atomically.
+    """Replace a checkpoint of a PixelLearner and a FrameReplay atomically.
 
-    Args:
-        path: the file.
-        identity: the result of `identity_of`.
-        learner: a PixelLearner.
-        replay: a FrameReplay.
-        progress: plain values and arrays in dicts, lists and tuples.
+    `progress` has plain values and arrays in dicts, lists and tuples.
     """
     import torch
 

@@ -79,17 +79,10 @@ class Collector:
         weights: Fields,
         fds: Mapping[str, int],
     ):
-        """Open the shared memory.
+        """Open the shared memory, given its file descriptors by purpose.
 
-        Args:
-            envs: the environments.
-            alive: returns whether to go on waiting for space or weights.
-            seed: unique to this collector and session.
-            number: index of the collector.
-            stack: number of frames in an observation.
-            capacity: number of steps in the ring.
-            weights: fields of the shared weights.
-            fds: file descriptors of the shared memory, by purpose.
+        `alive` returns whether to go on waiting for space or weights. `seed` is unique to this
+        collector and session, `number` is its index, and `capacity` that of its ring in steps.
         """
         self._steps = Ring(step_fields(), capacity, fds["steps"])
         self._episodes = Ring(EPISODE, EPISODES, fds["episodes"])
@@ -111,15 +104,9 @@ class Collector:
         actions = self._choose()
         step = self._envs.step(actions)
         ended = step.terminated | step.truncated
-        rows = {
-            **{"frame": self._stacks[:, -1], "env": self._numbers, "action": actions},
-            **{
-                "reward": step.rewards,
-                "episode_step": self._episode_steps,
-                "terminated": step.terminated,
-            },
-        }
-        self._write(rows)
+        rows = {"frame": self._stacks[:, -1], "env": self._numbers, "action": actions}
+        rows |= {"reward": step.rewards, "episode_step": self._episode_steps}
+        self._write(rows | {"terminated": step.terminated})
         self._episode_steps += 1
         (cut,) = np.nonzero(step.truncated & ~step.terminated)
         if len(cut):
@@ -177,14 +164,9 @@ def collect(game: Mapping, num_envs: int, seed: Sequence[int], **others) -> None
 
 
 def evaluate(game: Mapping, stack: int, games: int, weights: Fields, fd: int) -> None:
-    """Play greedy games from fixed seeds, and print their returns.
+    """Play greedy games from fixed seeds, one per environment, and print their returns.
 
-    Args:
-        game: fields of GameSettings.
-        stack: number of frames in an observation.
-        games: number of environments, each of which plays one game.
-        weights: fields of the weights.
-        fd: file descriptor of the weights' memory.
+    `weights` has the fields of the weights in the memory of the file descriptor.
     """
     os.nice(_NICE)
     actor = Actor.of(shared_arrays(weights, fd)[1])

@@ -42,17 +42,10 @@ class Collectors:
         weights: Mapping[str, np.ndarray],
         epsilon: float,
     ):
-        """Start all processes.
+        """Start all processes, with GameSettings as a dict and initial weights and epsilon.
 
-        Args:
-            settings: of the training.
-            game: GameSettings as a dict.
-            session: number of the session, for seeds of its own.
-            weights: initial weights.
-            epsilon: initial share of random actions.
-
-        Raises:
-            GoalreelError: the interpreter cannot run.
+        The number of the session gives them seeds of their own. Raises GoalreelError if the
+        interpreter cannot run.
         """
         self.children: list[Child] = []
         numbers = range(settings.collectors)

@@ -83,7 +83,6 @@ class FrameReplay:
         self._powers = gamma ** torch.arange(n_step + 1.0, device=self.device)
 
     def __len__(self) -> int:
-        """Return the number of steps in the buffer."""
         return int(np.minimum(self.count, self.size).sum())
 
     def state(self) -> dict[str, torch.Tensor]:

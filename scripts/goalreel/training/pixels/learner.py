@@ -61,12 +61,9 @@ class PixelLearner:
             return self._target(batch.next_stacks).float()
 
     def learn(self, batch: ReplayBatch, values: torch.Tensor, rate_left: float = 1.0) -> None:
-        """Make one update, whose figures are in `learned`.
+        """Make one update from a batch and its `target_values`; its figures are in `learned`.
 
-        Args:
-            batch: the transitions.
-            values: their `target_values`.
-            rate_left: factor of the learning rate.
+        rate_left: factor of the learning rate.
         """
         for group in self._optimizer.param_groups:
             group["lr"] = self._settings.learning_rate * rate_left

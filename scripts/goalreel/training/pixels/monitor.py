@@ -33,13 +33,9 @@ class Monitor:
     """Writes each sample to the table at once, so that it can be read during the training."""
 
     def __init__(self, first: Mapping, total: int, rows: list[list], table: Path):
-        """Write the rows of a resumed training to the table.
+        """Write the rows so far of a resumed training, to which the monitor adds, to the table.
 
-        Args:
-            first: the sample at the start of the session.
-            total: number of decisions of the training.
-            rows: rows of COLUMNS so far, to which the monitor adds.
-            table: the file.
+        `first` is the sample at the start of the session, `total` the number of all decisions.
         """
         self._rows, self._table = rows, table
         write_rows(table, rows)

@@ -58,7 +58,6 @@ class Session:
     table: Path  # the monitor's file
 
     def __post_init__(self):
-        """Keep the totals of the previous sessions."""
         self._before, self._learning, self._cpu = self.sums, 0.0, _cpu_seconds()
         self._evaluation: GreedyGames | None = None
 
@@ -67,19 +66,11 @@ class Session:
         settings, trainer = self.settings, self.trainer
         epsilon = settings.epsilon(trainer.steps)
         self._began = time.monotonic()
-        collectors = Collectors(
-            *(
-                settings,
-                self.game,
-                self._before.get("sessions", 0),
-                trainer.learner.weights(),
-                epsilon,
-            )
-        )
+        number, weights = self._before.get("sessions", 0), trainer.learner.weights()
+        collectors = Collectors(settings, self.game, number, weights, epsilon)
         with contextlib.closing(collectors):
-            monitor = Monitor(
-                self._sample(collectors), settings.total_timesteps, self.rows, self.table
-            )
+            first, total = self._sample(collectors), settings.total_timesteps
+            monitor = Monitor(first, total, self.rows, self.table)
             try:
                 while not (asked or self._turn(collectors, monitor)):
                     pass

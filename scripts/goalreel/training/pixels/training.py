@@ -25,16 +25,11 @@ from goalreel.training.shared_memory import child_process
 
 
 def train(settings: PipelineSettings, saved: Path, code: str = "") -> Session:
-    """Train, or resume a training, and return its last session.
+    """Train, or resume a training if its checkpoint exists, and return its last session.
 
-    Args:
-        settings: the hyperparameters.
-        saved: the checkpoint, from which the training resumes if it exists.
-        code: fingerprint of the program; a checkpoint must have the same.
-
-    Raises:
-        GoalreelError: the settings are wrong, the checkpoint does not match them, or a signal
-            stopped the training. Other errors are raised unchanged after the training is saved.
+    A checkpoint must have the same fingerprint of the program's `code`. Raises GoalreelError if the
+    settings are wrong, the checkpoint does not match them, or a signal stopped the training. Other
+    errors are raised unchanged after the training is saved.
     """
     game = asdict(game_settings(settings.game, settings.frame_skip))
     child_process.keep_freed_memory()

@@ -7,7 +7,6 @@ with the last process that has it. Collectors under other versions of Python and
 
 import mmap
 import os
-import tempfile
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,28 +18,17 @@ Fields = Mapping[str, tuple[str, tuple[int, ...]]]
 
 
 def shared_arrays(fields: Fields, fd: int | None = None) -> tuple[int, dict[str, np.ndarray]]:
-    """Create or open shared memory, and return its file descriptor and arrays.
+    """Create shared memory of zeros, or open that of a file descriptor.
 
-    Args:
-        fields: dtypes and shapes.
-        fd: a descriptor to open; None creates memory of zeros.
-
-    Returns:
-        The descriptor, which the caller closes, and the arrays, which stay valid after that.
-
-    Raises:
-        ValueError: the memory of the descriptor is too small.
+    Returns the descriptor, which the caller closes, and the arrays, which stay valid after that.
+    Raises ValueError if the memory of the descriptor is too small.
     """
     places, size = {}, 0
     for name, (dtype, shape) in fields.items():
         places[name] = size
         size += -(-np.dtype(dtype).itemsize * int(np.prod(shape)) // _LINE) * _LINE
     if fd is None:
-        if hasattr(os, "memfd_create"):
-            fd = os.memfd_create("goalreel", os.MFD_CLOEXEC)
-        else:  # macOS: an unnamed file
-            with tempfile.TemporaryFile() as file:
-                fd = os.dup(file.fileno())
+        fd = os.memfd_create("goalreel", os.MFD_CLOEXEC)
         os.truncate(fd, size)
     memory = mmap.mmap(fd, size)
     return fd, {

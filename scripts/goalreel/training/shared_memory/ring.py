@@ -32,10 +32,7 @@ class Ring:
     """
 
     def __init__(self, fields: Fields, capacity: int, fd: int | None = None):
-        """Create a ring, or open the one of a descriptor.
-
-        Raises ValueError if the memory of the descriptor is too small.
-        """
+        """Create a ring, or open the one of a descriptor."""
         rows = {name: (dtype, (capacity, *shape)) for name, (dtype, shape) in fields.items()}
         counters = {"head": ("<i8", (1,)), "tail": ("<i8", (1,))}
         self.capacity = capacity
@@ -46,22 +43,6 @@ class Ring:
         """Return the number of items that were written and not taken."""
         return int(self._head[0]) - int(self._tail[0])
 
-    def space(self, most: int) -> dict[str, np.ndarray]:
-        """Return contiguous space for at most `most` items, which the writer fills.
-
-        It ends at the end of the arrays, and is empty if the ring is full. `commit` hands the items
-        over.
-        """
-        head = int(self._head[0])
-        free = self.capacity - (head - int(self._tail[0]))
-        fence()  # write the space after the reader has read it
-        return self._piece(head, min(most, free))
-
-    def commit(self, count: int) -> None:
-        """Hand the first `count` items of the last `space` to the reader."""
-        fence()  # write the items before `head`
-        self._head[0] += count
-
     def items(self, most: int) -> dict[str, np.ndarray]:
         """Return at most `most` contiguous items, which stay valid until `release`.
 
@@ -70,7 +51,9 @@ class Ring:
         tail = int(self._tail[0])
         written = int(self._head[0]) - tail
         fence()  # read the items after `head`
-        return self._piece(tail, min(most, written))
+        start = tail % self.capacity
+        end = min(start + min(most, written), self.capacity)
+        return {name: field[start:end] for name, field in self._fields.items()}
 
     def release(self, count: int) -> None:
         """Give the first `count` items of the last `items` back to the writer."""
@@ -79,22 +62,15 @@ class Ring:
 
     def push(self, rows: Mapping[str, np.ndarray]) -> int:
         """Write as many of the first rows as fit, and return their number."""
-        total, done = len(next(iter(rows.values()))), 0
-        while done < total:
-            places = self.space(total - done)
-            count = len(next(iter(places.values())))
-            if not count:
-                break
-            for name, place in places.items():
-                place[:] = rows[name][done : done + count]
-            self.commit(count)
-            done += count
-        return done
-
-    def _piece(self, first: int, most: int) -> dict[str, np.ndarray]:
-        start = first % self.capacity
-        end = min(start + most, self.capacity)
-        return {name: field[start:end] for name, field in self._fields.items()}
+        head, count = int(self._head[0]), len(next(iter(rows.values())))
+        count = min(count, self.capacity - (head - int(self._tail[0])))
+        fence()  # write the items after the reader has read the old ones
+        places = (head + np.arange(count)) % self.capacity
+        for name, field in self._fields.items():
+            field[places] = rows[name][:count]
+        fence()  # write the items before `head`
+        self._head[0] += count
+        return count
 
 
 _lock = threading.Lock()

@@ -78,9 +78,8 @@ def _parser(function: Callable) -> argparse.ArgumentParser:
 def check_spec(text: str, stage: str) -> Spec:
     """Return a stage's spec from its JSON.
 
-    Raises:
-        GoalreelError: it is not a spec of the stage, or the tools or the code changed after the
-            workflow planned it.
+    Raises GoalreelError if it is not a spec of the stage, or if the tools or the code changed after
+    the workflow planned it.
     """
     spec = parse_spec(text)
     if spec.stage != stage:

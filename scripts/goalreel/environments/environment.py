@@ -24,13 +24,9 @@ class SubEnvs(Protocol):
         """Return the recorded part of the states: `width` float arrays of shape (num_envs,)."""
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Take one action in each sub-environment.
+        """Take one action, (num_envs, *stored_shape), in each; see ActionSpace.
 
-        Args:
-            actions: (num_envs, *stored_shape), see ActionSpace.
-
-        Returns:
-            rewards (num_envs,) float64, terminated (num_envs,) bool, truncated (num_envs,) bool.
+        Returns rewards, float64, and terminated and truncated, bool: (num_envs,) each.
         """
 
     def frames(self) -> Sequence:

@@ -78,8 +78,7 @@ def find_spec(env: str):
     `module` for "module:Name-v0", which may be in the working directory. It does not import the
     environment's class, which takes 0.1 s or more, because each cluster job parses the Snakefile.
 
-    Raises:
-        GoalreelError: the id is unknown or its module cannot be imported. The message has no key.
+    Raises GoalreelError, without a key, if the id is unknown or its module cannot be imported.
     """
     from gymnasium.envs.registration import registry
 
@@ -109,8 +108,7 @@ def find_spec(env: str):
 def load_creator(env: str) -> Callable:
     """Return the class or function that makes an environment.
 
-    Raises:
-        GoalreelError: it cannot be imported or filmed. The message has no key.
+    Raises GoalreelError, without a key, if it cannot be imported or filmed.
     """
     from gymnasium.envs.registration import load_env_creator
 

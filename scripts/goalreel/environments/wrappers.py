@@ -30,8 +30,7 @@ def named(wrapper: str | Mapping) -> tuple[str, Mapping]:
 def find_wrapper(name: str) -> Callable:
     """Return the wrapper "module:callable", whose module may be in the working directory.
 
-    Raises:
-        GoalreelError: the module cannot be imported, or has no such callable.
+    Raises GoalreelError if the module cannot be imported, or has no such callable.
     """
     module_name, _, attribute = name.partition(":")
     try:
@@ -56,8 +55,7 @@ def wrapper_modules(wrappers: Sequence[str | Mapping]) -> list[str]:
 def apply_wrappers(env, wrappers: Sequence[str | Mapping]):
     """Return an environment in its wrappers, the first innermost.
 
-    Raises:
-        GoalreelError: a wrapper cannot be made, or does not return an environment.
+    Raises GoalreelError if a wrapper cannot be made, or does not return an environment.
     """
     for wrapper in wrappers:
         name, kwargs = named(wrapper)
@@ -82,8 +80,7 @@ def _tuples(value: object) -> object:
 def spaces_of(config: Mapping) -> dict[str, object]:
     """Return the spaces of an environment in its wrappers, {} if it cannot be made here.
 
-    Raises:
-        GoalreelError: a wrapper does not accept its arguments or the environment.
+    Raises GoalreelError if a wrapper does not accept its arguments or the environment.
     """
     try:
         wrapped = make_quietly(config["env"], config["env_kwargs"])

@@ -23,16 +23,10 @@ LARGEST_SIDE = 1055  # in macroblocks: sqrt(8 * MaxFS) of the highest level
 
 
 def smallest_level(columns: int, rows: int, fps: Fraction, references: int) -> int:
-    """Return the level_idc of the smallest level that allows a stream.
+    """Return the level_idc of the smallest level that allows a stream of macroblocks.
 
-    Args:
-        columns: frame width in macroblocks.
-        rows: frame height in macroblocks.
-        fps: frames per second.
-        references: frames in the decoded picture buffer.
-
-    Raises:
-        GoalreelError: the stream exceeds the highest level.
+    `references` is the number of frames in the decoded picture buffer. Raises GoalreelError if the
+    stream exceeds the highest level.
     """
     frame = columns * rows
     for level, rate, largest, buffer in _LEVELS:

@@ -72,13 +72,10 @@ def split(patches: Sequence[Patch]) -> Iterator[Sequence[Patch]]:
 def cut(
     reference: Planes, background: Planes, patches: Sequence[Patch], region: Region
 ) -> Macroblocks:
-    """Return the macroblocks of a region that patches touch.
+    """Return the macroblocks of a region that patches, one picture each, touch.
 
-    Args:
-        reference: the decoded reference picture, padded to whole macroblocks.
-        background: the planes that the patches are pasted into, of the same size.
-        patches: the patches, one picture each.
-        region: the macroblocks to keep.
+    The patches are pasted into the planes of `background`. It and `reference`, the decoded
+    reference picture, are padded to whole macroblocks.
     """
     boxes = np.array([_box(patch[0][0], region) for patch in patches], np.int64).reshape(-1, 4)
     heights, widths = np.maximum(boxes[:, 2:] - boxes[:, :2], 0).T

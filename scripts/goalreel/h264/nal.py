@@ -12,13 +12,7 @@ SLICE, IDR, SPS, PPS = 1, 5, 7, 8
 
 
 def pack(ref_idc: int, type: int, rbsp: bytes) -> bytes:  # noqa: A002 (the standard's name)
-    """Return a NAL unit: its header byte and the escaped RBSP.
-
-    Args:
-        ref_idc: nal_ref_idc, 0 to 3.
-        type: nal_unit_type, 0 to 31.
-        rbsp: the raw byte sequence payload, trailing bits included.
-    """
+    """Return a NAL unit: its header byte (nal_ref_idc, nal_unit_type) and the escaped RBSP."""
     return bytes([ref_idc << 5 | type]) + escape(rbsp)
 
 

@@ -18,12 +18,10 @@ _MAX_HEADER_BYTES = 64  # read from a parameter set or slice; longer than any he
 
 
 def read_slices(stream: bytes, size: tuple[int, int], qp: int) -> BitStrings:
-    """Return the slice data of all slices of a stream, in order, without escapes.
+    """Return the slice data of all slices of an Annex B byte stream, in order, without escapes.
 
-    Args:
-        stream: an Annex B byte stream. All slices have the same number of macroblock rows.
-        size: (width, height) of the pictures, multiples of 16.
-        qp: the quantization parameter of all slices.
+    All slices have the same number of macroblock rows and the same `qp`. `size` is the (width,
+    height) of the pictures, multiples of 16.
     """
     data, starts, ends = _unescaped(stream)
     kinds = data[starts] & 31

@@ -60,11 +60,8 @@ class VideoIndex:
 def read_index(path: str | os.PathLike) -> VideoIndex:
     """Read the index of an MP4 file.
 
-    The media are not compared with the index. The checksum trailer detects damage there.
-
-    Raises:
-        GoalreelError: the file is missing.
-        UnusableFileError: the index is damaged.
+    The media are not compared with the index. The checksum trailer detects damage there. Raises
+    GoalreelError if the file is missing, UnusableFileError if the index is damaged.
     """
     import numpy as np
 

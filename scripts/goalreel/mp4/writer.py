@@ -25,19 +25,10 @@ def write_mp4(
     comment: str = "",
     chapters: Iterable[Chapter] = (),
 ) -> None:
-    """Write an MP4 file.
+    """Write an MP4 file whose samples are in the buffers of `payload`, in order.
 
-    Args:
-        path: the file.
-        video: the video track.
-        payload: buffers that hold all samples in order.
-        title: the title tag, "" for none.
-        comment: the comment tag, "" for none.
-        chapters: the chapters in order, which cover all frames. Each is also a subtitle.
-
-    Raises:
-        GoalreelError: the film is too long.
-        OSError: the file cannot be written.
+    The chapters, if any, cover all frames. Each is also a subtitle. Raises GoalreelError if the
+    film is too long.
     """
     if len(video.sizes) > MOST_FRAMES:
         raise GoalreelError(

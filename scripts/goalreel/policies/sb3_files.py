@@ -32,18 +32,15 @@ _STATISTICS = ("vecnormalize.pkl", "vec_normalize.pkl")  # RL Zoo's name, and th
 def with_files(policy: Mapping, env: str) -> dict:
     """Return the section `policy` of a model, completed with its algorithm and files.
 
-    Raises:
-        GoalreelError: there is no such model, its algorithm is different or unknown, or it was
-            trained with VecNormalize and the statistics are missing.
+    Raises GoalreelError if there is no such model, its algorithm is different or unknown, or it was
+    trained with VecNormalize and the statistics are missing.
     """
     model, vecnormalize = _model(Path(policy["file"]), env), policy["vecnormalize"]
     data, algorithm = _data(model), policy["algorithm"]
     able = _trained_by(data)
     if able and algorithm not in (None, *able):
-        raise OptionError(
-            "policy.algorithm",
-            f"{algorithm!r} did not train this model. {use(able)}",
-        )
+        message = f"{algorithm!r} did not train this model. {use(able)}"
+        raise OptionError("policy.algorithm", message)
     if algorithm is None and not able and model.is_file():
         raise OptionError(
             "policy.file",
@@ -51,15 +48,13 @@ def with_files(policy: Mapping, env: str) -> dict:
             f"model, set policy.algorithm, such as PPO.",
         )
     algorithm = algorithm or next(iter(able), None)
-    if vecnormalize is None:
-        found = _statistics(model)
-        vecnormalize = None if found is None else str(found)
+    if vecnormalize is None and (found := _statistics(model)):
+        vecnormalize = str(found)
     if vecnormalize is None and _is_normalized(data):
-        stem = model.stem
         raise OptionError(
             "policy.vecnormalize",
-            f"The model was trained with VecNormalize. Put {stem}_vecnormalize.pkl next to it, or "
-            f"set the path, or false to play without.",
+            f"The model was trained with VecNormalize. Put {model.stem}_vecnormalize.pkl next to "
+            f"it, or set the path, or false to play without.",
         )
     return {**policy, "file": str(model), "algorithm": algorithm, "vecnormalize": vecnormalize}
 

@@ -41,11 +41,7 @@ class Sb3Policy:
 
     @classmethod
     def load(cls, config: Mapping) -> "Sb3Policy":
-        """Load the model of a section `policy`.
-
-        Raises:
-            GoalreelError: the model, its statistics or the library cannot be used.
-        """
+        """Load the model of a section `policy`. Raises GoalreelError if it cannot be used."""
         path, algorithm = config["file"], config.get("algorithm", "PPO")
         importlib.import_module("torch").set_num_threads(1)
         library = importlib.import_module(ALGORITHMS[algorithm].replace("-", "_"))

@@ -82,9 +82,8 @@ class UserPolicy:
     def check(self, environment: Environment) -> None:
         """Compare the first actions of episodes that run together and one at a time.
 
-        Raises:
-            GoalreelError: the policy raises, its actions do not fit the environment, or the actions
-                of an episode depend on more than its own observations and seed.
+        Raises GoalreelError if the policy raises, its actions do not fit the environment, or the
+        actions of an episode depend on more than its own observations and seed.
         """
         sample = environment.sample_observations(_SAMPLE)
         obs, seeds = [take_rows(sample, row) for row in range(_SAMPLE)], np.arange(_SAMPLE)

@@ -29,9 +29,7 @@ Tool = namedtuple("Tool", "name version stages")
 def read_spec(path: Path) -> Spec:
     """Return the spec of a trajectory file, cache, atlas, policy, video, plot or table's .json.
 
-    Raises:
-        GoalreelError: there is no such file, or it cannot be read.
-        UnusableFileError: it carries no spec.
+    Raises GoalreelError if the file cannot be read, UnusableFileError if it carries no spec.
     """
     with reporting_damage(path, "it is truncated or corrupt: it holds no spec"):
         spec = parse_spec(_READERS[path.suffix](path), path)
@@ -65,12 +63,9 @@ def tools_of(specs: Iterable[Spec]) -> list[Tool]:
 def check_inputs(spec: Spec, inputs: Mapping[str, object]) -> None:
     """Check that inputs were made as planned and are intact.
 
-    The readers of .npz files check their checksums.
-
-    Args:
-        spec: the stage's spec. If it has no `input_digests`, nothing is checked.
-        inputs: the program's options: a file, a folder, the files of all shards in order, or None.
-            Options without a digest are skipped. A .csv is checked by the .json next to it.
+    `inputs` are the program's options: a file, a folder, the files of all shards in order, or None.
+    Options without a digest in the spec are skipped. The readers of .npz files check their
+    checksums, and a .csv is checked by the .json next to it.
 
     Raises:
         UnusableFileError: an input differs from the plan. The error has all such files.

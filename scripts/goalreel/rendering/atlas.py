@@ -54,12 +54,7 @@ def key_bytes(keys: np.ndarray) -> list[bytes]:
 
 
 def make_style(env: str, render: Mapping) -> Style:
-    """Return the style in which a Mountain Car is rendered.
-
-    Args:
-        env: the environment's id.
-        render: the section `render` of the configuration: style, width, height, theme.
-    """
+    """Return the style in which a Mountain Car is rendered, by the section `render`."""
     if render["style"] == "gymnasium":
         return GymnasiumStyle(env)
     return VectorStyle(env, (render["width"], render["height"]), THEMES[render["theme"]])

@@ -128,10 +128,7 @@ class FrameCacheWriter:
     def finish(self, order: np.ndarray, source: str, spec: Spec) -> None:
         """Write the order of the groups, and the header.
 
-        Args:
-            order: (episodes,) the episodes of the film, as indices into those added.
-            source: the digest of the trajectories that they show.
-            spec: how the frames are made.
+        order: (episodes,) the episodes of the film, as indices into those added.
         """
         counts = np.array([len(lengths) for lengths in self._episodes])
         numbers = ranges((np.cumsum(counts) - counts)[order], counts[order])

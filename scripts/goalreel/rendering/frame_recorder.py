@@ -196,10 +196,7 @@ def filming(
 ) -> Iterator[FrameRecorder]:
     """Yield a recorder that films episodes into a frame cache, which `write` completes.
 
-    Args:
-        path: the frame cache.
-        environment: the environment, one without an atlas.
-        success: the criterion of a successful episode; others are dropped. None keeps all.
+    Episodes that do not meet the criterion `success` are dropped. None keeps all.
     """
     with npz.writing(path) as add:
         yield FrameRecorder(environment, FrameCacheWriter(add, Path(path).parent), success)

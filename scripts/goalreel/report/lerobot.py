@@ -35,20 +35,10 @@ _QUANTILES = {"q01": 0.01, "q10": 0.1, "q50": 0.5, "q90": 0.9, "q99": 0.99}
 def write_dataset(
     folder: Path, filmed: FilmedEpisodes, trajectories: Sequence[Path], spec: Spec, threads: int
 ) -> int:
-    """Write all filmed episodes as a dataset.
+    """Write all filmed episodes as a dataset, and return the number of frames.
 
-    Args:
-        folder: an existing folder.
-        filmed: the run's episodes.
-        trajectories: the trajectory files of all shards.
-        spec: the spec to store in each video, with the options film.fps and view_encoder.
-        threads: the number of videos to encode at the same time.
-
-    Returns:
-        The number of frames.
-
-    Raises:
-        GoalreelError: frames have an odd width or height, or ffmpeg fails.
+    Each video stores the spec, and `threads` videos are encoded at the same time. Raises
+    GoalreelError if frames have an odd width or height, or if ffmpeg fails.
     """
     import pyarrow as pa
     from pyarrow import parquet

@@ -19,14 +19,9 @@ LIBRARIES = {"sb3": "stable-baselines3"}  # the Hub's names of libraries, by pol
 
 
 def evaluation(returns: Sequence[float], env: str, deterministic: bool | None) -> dict:
-    """Return the content of results.json.
+    """Return the content of results.json, without the key is_deterministic if that is unknown.
 
     The standard deviation is that of the population, as in Stable-Baselines3's `evaluate_policy`.
-
-    Args:
-        returns: (episodes,) the returns of all episodes of the run.
-        env: the id of the environment.
-        deterministic: whether the policy is deterministic, None if unknown.
     """
     return {
         "env_id": env,
@@ -47,14 +42,11 @@ def is_deterministic(policy: Mapping) -> bool | None:
 def page(
     results: dict, player: str, library: str | None, shown: Sequence[str], options: Mapping
 ) -> str:
-    """Return the card, README.md.
+    """Return the card, README.md, with the results from `evaluation`.
 
-    Args:
-        results: the result of `evaluation`.
-        player: the name of the algorithm or policy, such as PPO.
-        library: the library that trained the policy, as the Hub names it, or None.
-        shown: a line for each episode of the replay.
-        options: the options that reproduce the episodes, or an empty mapping.
+    `player` is the name of the algorithm or policy, such as PPO, and `library` the one that trained
+    it, as the Hub names it. `shown` has a line for each episode of the replay. `options`, if any,
+    reproduce the episodes.
     """
     env, count = results["env_id"], results["n_eval_episodes"]
     value = f"{results['mean_reward']:.2f} +/- {results['std_reward']:.2f}"

@@ -115,13 +115,7 @@ def play_and_render(
 ) -> Iterator[tuple[Trajectories, FrameCache]]:
     """Yield trajectories and their frames, which are in a temporary file if there is no atlas.
 
-    Args:
-        play: plays them. It takes a recorder, or None.
-        scene: the environment and the policy.
-        render: the section `render` of the configuration.
-        atlas: that of the environment, if it has one.
-        spec: how the frames are made.
-        size: the least height and width of frames, see open_cache.
+    `play` takes a recorder, or None. `size` is the least height and width, see open_cache.
     """
     if atlas is not None:
         played = play(None)

@@ -33,12 +33,7 @@ class Clip:
 
 
 def choose_clips(clips: Mapping, attempts: Attempts) -> list[Clip]:
-    """Return the clips that the options select.
-
-    Args:
-        clips: episode_trigger, step_trigger, video_length and name_prefix.
-        attempts: all attempts of the run.
-    """
+    """Return the clips that the section `clips` selects from all attempts of the run."""
     prefix, length = clips["name_prefix"], clips["video_length"]
     episodes = select_episodes(clips["episode_trigger"], attempts)
     chosen = [Clip(f"{prefix}-episode-{i}", i, 0, length) for i in episodes.tolist()]
@@ -56,12 +51,8 @@ def write_clips(
 ) -> None:
     """Write the clips to a folder, and clips.csv with a row for each.
 
-    Args:
-        folder: the existing folder.
-        chosen: the clips.
-        attempts: all attempts of the run.
-        spec: with film.fps and view_encoder. Each clip stores it, with its place in the run.
-        threads: the number of videos encoded at the same time. It changes no video.
+    Each clip stores the spec, with its place in the run. `threads` clips are encoded at the same
+    time, which changes no video.
     """
     fps, encoder = spec.config["film.fps"], spec.config["view_encoder"]
     names, by_episode = _SOURCE[spec.config["unit"]], dict[int, list[Clip]]()

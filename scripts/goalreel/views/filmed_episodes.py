@@ -114,15 +114,8 @@ class FilmedEpisodes:
 def read_filmed(
     trajectories: Sequence[Path], frames: Sequence[Path], env: str, unit: str
 ) -> FilmedEpisodes:
-    """Return the filmed episodes of a run.
+    """Return the filmed episodes of a run, given the files of all shards in film order.
 
-    Args:
-        trajectories: the trajectory files of all shards, in film order.
-        frames: their frame caches.
-        env: the environment's id.
-        unit: "reach" or "episode".
-
-    Raises:
-        GoalreelError: a trajectory file is unusable.
+    Raises GoalreelError if a trajectory file is unusable.
     """
     return FilmedEpisodes(env, unit, frames, [read_summary(path) for path in trajectories])

@@ -46,24 +46,15 @@ class CheckpointPolicies:
 
 
 def read_learner(policy: Mapping, trained: Path | None) -> CheckpointPolicies:
-    """Read up to five checkpoints that a trainer saved.
+    """Read up to five checkpoints, spaced evenly up to that of the section `policy`.
 
-    Args:
-        policy: its name, and the checkpoint to film last: `best`, `last` or a step. The other
-            checkpoints are spaced evenly before it.
-        trained: the file of the training, None if the policy names its file.
-
-    Raises:
-        GoalreelError: the file is unusable.
+    `trained` is the file of the training, None if the policy names its file. Raises GoalreelError
+    if it is unusable.
     """
     kind = Checkpoints if policy["name"] == "dqn" else PixelCheckpoints
     saved = read_checkpoints(policy.get("file") or trained, kind)
-    places = (
-        np.linspace(0, saved.choose(policy["checkpoint"]), MAX_FILMED_CHECKPOINTS)
-        .round()
-        .astype(int)
-    )
-    steps = tuple(saved.checkpoint_steps[place] for place in np.unique(places))
+    places = np.linspace(0, saved.choose(policy["checkpoint"]), MAX_FILMED_CHECKPOINTS)
+    steps = tuple(saved.checkpoint_steps[n] for n in np.unique(places.round().astype(int)))
     return CheckpointPolicies(
         steps, lambda step: make_policy({**policy, "checkpoint": step}, trained), saved.spec
     )
@@ -86,15 +77,8 @@ def learning_film(
 ) -> Iterator[LearningFilm]:
     """Yield the film of `train.attempts` episodes at each checkpoint.
 
-    Attempt k starts like the first attempt at reach k - 1 of a film with the same root seed.
-
-    Args:
-        learner: the policies.
-        atlas: that of the environment, if it has one.
-        spec: with the options that the table of stages lists for this stage.
-
-    Raises:
-        GoalreelError: the learner or the atlas belongs to another environment.
+    Attempt k starts like the first attempt at reach k - 1 of a film with the same root seed. Raises
+    GoalreelError if the learner belongs to another environment.
     """
     config, scene = spec.config, open_scene(spec.config)
     env = scene.env.id
@@ -146,10 +130,7 @@ def play_attempts(
 
 
 def write_film(path: str | os.PathLike, film: LearningFilm, title: str, spec: Spec) -> None:
-    """Encode the film to an MP4 file with a chapter and a keyframe for each attempt.
-
-    spec: with film.fps and view_encoder. The file stores it.
-    """
+    """Encode the film to an MP4 file with a chapter and a keyframe for each attempt."""
     fps, comment = spec.config["film.fps"], spec.extended(source=film.cache.source).text
     with replacing(path) as temporary:
         segment = temporary.with_suffix(".segment.mp4")

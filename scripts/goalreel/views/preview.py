@@ -25,14 +25,7 @@ _IMAGE_DESCRIPTION = 0x010E  # the Exif tag
 
 
 def preview(cache: FrameCache, frames: range, fps: int, comment: str) -> tuple[bytes, str]:
-    """Return an episode as an animated WebP of fewer than MAX_BYTES bytes, and a log message.
-
-    Args:
-        cache: the frames.
-        frames: the indices of the episode's frames.
-        fps: frames per second of the film.
-        comment: the spec, which the file stores.
-    """
+    """Return an episode as an animated WebP of fewer than MAX_BYTES bytes, and a log message."""
     high, wide = cache.background.shape[:2]
     times = max(min(fitting_scale((high, wide)), _MAX_WIDTH // wide), 1)
     width = min(times * wide, _MAX_WIDTH)

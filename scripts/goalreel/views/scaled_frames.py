@@ -26,12 +26,9 @@ class ScaledFrames:
     """The frames of a cache with one layer, at another size."""
 
     def __init__(self, cache: FrameCache, size: tuple[int, int], kept: dict):
-        """Scale the background.
+        """Scale the background to a width and height, even and not larger.
 
-        Args:
-            cache: the frames.
-            size: the new width and height, even and not larger.
-            kept: scaled images by their content, which several caches may share.
+        kept: scaled images by their content, which several caches may share.
         """
         (layer,) = cache.layers
         self._cache, self._size, self._kept = cache, size, kept

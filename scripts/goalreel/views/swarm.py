@@ -21,11 +21,7 @@ from goalreel.simulation.trajectories import Trajectories
 
 _MIN_OPACITY = 0.04  # 10 of 255 levels, so that a single car stays visible
 _MIN_VISIBLE = 1e-4  # share of the background below which it is hidden
-_STRIP, _MARGIN, _LETTERS = (
-    34 / 400,
-    12 / 400,
-    16 / 400,
-)  # the counter's, in frame heights
+_STRIP, _MARGIN, _LETTERS = 34 / 400, 12 / 400, 16 / 400  # the counter's, in frame heights
 _MIN_SIZE = 8  # font size of the counter in pixels
 _DARK, _LIGHT = 24, 236  # the counter's ink on a light and on a dark background
 _LUMINANCE = (0.2126, 0.7152, 0.0722)  # Rec. ITU-R BT.709-6, 3.2
@@ -94,11 +90,7 @@ def _clear(alpha: float) -> np.ndarray:
 
 
 def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Swarm:
-    """Return the swarm of all successful episodes. One shard is in memory at a time.
-
-    Raises:
-        GoalreelError: a file is unusable, or no episode reached the goal.
-    """
+    """Return the swarm of all successful episodes. Raises GoalreelError if there are none."""
     # The change in the number of cars that show each image, from frame to frame.
     changes, steps = np.zeros((0, len(atlas.keys)), np.int32), [np.zeros(0, np.int64)]
     for shard in shards:

@@ -14,18 +14,9 @@ from goalreel.provenance.spec import Spec
 
 
 def write_video(path: str | os.PathLike, frames: Iterable[np.ndarray], spec: Spec) -> int:
-    """Encode the frames of a view to an MP4 file and hold the last one for a second.
+    """Encode a view to an MP4 file, hold its last frame for a second, and return the frame count.
 
-    Args:
-        path: the file.
-        frames: (H, W, 3) uint8 each, with one even height and width.
-        spec: of the view, with film.fps and view_encoder. The file stores it.
-
-    Returns:
-        The number of frames in the file.
-
-    Raises:
-        GoalreelError: a side is odd, or ffmpeg fails.
+    The frames are (H, W, 3) uint8. Raises GoalreelError if a side is odd, or if ffmpeg fails.
     """
     frames, fps = iter(frames), spec.config["film.fps"]
     first = next(frames)

@@ -24,7 +24,7 @@ class SubEnvs(Protocol):
         """Return the recorded part of the states: `width` float arrays of shape (num_envs,)."""
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Take one action, (num_envs, *stored_shape), in each; see ActionSpace.
+        """Take an action in each sub-environment, (num_envs, *stored_shape), see ActionSpace.
 
         Returns rewards, float64, and terminated and truncated, bool: (num_envs,) each.
         """

@@ -58,7 +58,7 @@ def join_rows(strings: BitStrings) -> tuple[np.ndarray, np.ndarray]:
 
 def put_numbers(data: bytearray, positions: np.ndarray, numbers: np.ndarray, width: int) -> None:
     """Write the low `width` bits of each number at its bit position, over bits that are 0."""
-    count = (width + 14) // 8  # bytes that one number can touch; no two numbers share a byte
+    count = (width + 14) // 8  # bytes that one number can touch, and no two share a byte
     byte, bit = np.divmod(positions, 8)
     window = numbers % (1 << width) << (8 * count - width - bit)
     buffer = np.frombuffer(data, np.uint8)

@@ -61,7 +61,7 @@ class PixelLearner:
             return self._target(batch.next_stacks).float()
 
     def learn(self, batch: ReplayBatch, values: torch.Tensor, rate_left: float = 1.0) -> None:
-        """Make one update from a batch and its `target_values`; its figures are in `learned`.
+        """Make one update from a batch and its `target_values`. `learned` has its figures.
 
         rate_left: factor of the learning rate.
         """

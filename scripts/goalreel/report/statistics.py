@@ -142,6 +142,46 @@ def paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifferenc
     return PairedDifference(mean_interval(differences), *counts, float(detectable))
 
 
+def trainings_interval(means: Sequence[float]) -> Interval:
+    """Return the mean over independent trainings and Student's t interval, NaN for one training."""
+    mean, n = math.fsum(means) / len(means), len(means)
+    if n == 1:
+        return Interval(mean, math.nan, math.nan)
+    half = student_quantile(n - 1) * np.std(means, ddof=1).item() / math.sqrt(n)
+    return Interval(mean, mean - half, mean + half)
+
+
+def trainings_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
+    """Return the difference B - A of the means of at least two trainings each.
+
+    The interval is Welch's. Wins, ties and losses count pairs of a training of B and one of A.
+
+    Source: B. L. Welch, "The generalization of Student's problem when several different population
+    variances are involved", Biometrika 34 (1947).
+    """
+    parts = [(np.var(x, ddof=1) / len(x), len(x) - 1) for x in (a, b)]
+    variance = sum(part for part, _ in parts)
+    freedom = variance**2 / sum(part**2 / n for part, n in parts) if variance else 1
+    quantile, error = student_quantile(freedom), math.sqrt(variance)
+    mean = float(np.mean(b) - np.mean(a))
+    wins, losses = ((sign * np.subtract.outer(b, a) > 0).sum().item() for sign in (1, -1))
+    counts = wins, len(a) * len(b) - wins - losses, losses
+    interval = Interval(mean, mean - quantile * error, mean + quantile * error)
+    return PairedDifference(interval, *counts, (quantile + _Z_POWER) * error)
+
+
+def student_quantile(freedom: float) -> float:
+    """Return the 97.5% quantile of Student's t distribution with at least one degree of freedom.
+
+    The angle whose tangent is t / sqrt(freedom) has a density proportional to
+    cos(angle)**(freedom - 1), which the trapezoidal rule integrates.
+    """
+    angles = np.linspace(0, math.pi / 2, 200_001)
+    density = np.cos(angles) ** (freedom - 1)
+    below = np.cumsum(density[1:] + density[:-1])
+    return math.sqrt(freedom) * math.tan(np.interp(0.95 * below[-1], below, angles[1:]))
+
+
 def format_decimals(value: float, decimals: int) -> str:
     """Return a number with thousands separators and a minus sign, never "−0"."""
     text = f"{value:,.{decimals}f}"

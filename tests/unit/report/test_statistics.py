@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from goalreel.report.statistics import mean_interval, paired_difference, share_interval
+from goalreel.report.statistics import (
+    mean_interval,
+    paired_difference,
+    share_interval,
+    student_quantile,
+    trainings_difference,
+    trainings_interval,
+)
 
 # R. G. Newcombe, "Two-sided confidence intervals for the single proportion", Statistics in Medicine
 # 17 (1998), table I, method 3.
@@ -59,3 +66,26 @@ def test_detectable_difference_is_detected_with_its_power():
     least = paired_difference(np.zeros(30), noise[0] / noise[0].std(ddof=1)).detectable
     shown = [paired_difference(np.zeros(30), row + least).is_shown for row in noise]
     assert np.mean(shown) == pytest.approx(0.8, abs=0.05)
+
+
+# scipy.stats.t.ppf(0.975, freedom) of SciPy 1.17.1.
+@pytest.mark.parametrize(
+    ("freedom", "quantile"),
+    [(1, 12.706204736), (1.3, 7.5005293), (2, 4.3026527297), (4.7, 2.6207260754)]
+    + [(9, 2.2621571628), (29, 2.0452296421), (1000, 1.9623390808)],
+)
+def test_student_quantile_is_that_of_scipy(freedom, quantile):
+    assert student_quantile(freedom) == pytest.approx(quantile, rel=1e-6)
+
+
+def test_trainings_have_the_intervals_of_student_and_welch():
+    # scipy.stats: t.interval(0.95, 2, 4, sem(b)), ttest_ind(b, a, equal_var=False) of SciPy 1.17.1.
+    a, b = [1.0, 2.0, 1.5, 1.8], [3.0, 4.0, 5.0]
+    interval, difference = trainings_interval(b), trainings_difference(a, b)
+    assert (interval.low, interval.high) == pytest.approx((1.5158622882, 6.4841377118))
+    assert (difference.mean.low, difference.mean.high) == pytest.approx(
+        (0.2638830439, 4.5861169561)
+    )
+    assert difference.is_shown and difference.sentence("A", "B").startswith("B is better by 2.4")
+    assert (difference.wins, difference.ties, difference.losses) == (12, 0, 0)
+    assert trainings_difference(a, a).ties == 4 and np.isnan(trainings_interval([3.0]).low)

@@ -1,0 +1,224 @@
+"""The page of a suite shows what its tables say, in a real browser."""
+
+import csv
+import json
+
+import pandas as pd
+import pytest
+from browser import all_of, chromium, contrasts, one, requests, screen, wait
+from conftest import HARSH
+from PIL import Image
+from selenium.webdriver.common.action_chains import ActionChains
+
+from goalreel.provenance.spec import NO_SPEC
+from goalreel.report.statistics import mean_interval, share_interval
+from goalreel.report.suite_page import SuiteRun, write_suite
+
+ROWS = ["ALE/Pong-v5", "CartPole-v1", "<b>x</b>"]
+COLUMNS = ["random", "ppo", "dqn", "late"]
+# The returns of each run, from the first seed. None for a failed run, () for one not started.
+RETURNS = {
+    ("ALE/Pong-v5", "random"): range(0, 20),
+    ("ALE/Pong-v5", "ppo"): range(50, 70),
+    ("ALE/Pong-v5", "dqn"): [51, 49] * 10,
+    ("ALE/Pong-v5", "late"): None,
+    ("CartPole-v1", "random"): [20] * 20,
+    ("CartPole-v1", "ppo"): [500] * 20,
+    ("CartPole-v1", "dqn"): [499, 501] * 10,
+    ("CartPole-v1", "late"): [],
+    ("<b>x</b>", "random"): range(-500, -480),
+    ("<b>x</b>", "ppo"): range(-400, -380),
+}
+ERROR = "policy.file: The model takes a Box. Set env_wrappers as in its training."
+
+
+def write_run(folder, run: SuiteRun, returns, seed: int = 1, unit: str = "episode") -> SuiteRun:
+    """Write the files of a run that the page reads."""
+    path = folder / run.name
+    (path / "stills").mkdir(parents=True)
+    (path / "logs/simulate").mkdir(parents=True)
+    if returns is None:
+        log = json.dumps({"error": f"{ERROR}\n  detail", "unusable": [], "stopped": False})
+        (path / "logs/simulate/00000.log").write_text(f"playing\n{log}\n")
+    if not returns:
+        return run
+    x = pd.Series(list(returns), dtype=float)
+    table = pd.DataFrame({"seed": range(seed, seed + len(x)), "return": x})
+    table.to_csv(path / f"{'attempts' if unit == 'reach' else 'episodes'}.csv", index=False)
+    mean, share = mean_interval(x), share_interval(int((x > 60).sum()), len(x))
+    summary = {"unit": unit, "episodes": len(x)}
+    summary["return"] = {"mean": mean.value, "low": mean.low, "high": mean.high, "std": x.std()}
+    summary["success"] = {"share": share.value, "low": share.low, "high": share.high}
+    (path / "summary.json").write_text(json.dumps(summary))
+    (path / "report").mkdir()
+    (path / "report/index.html").write_text("<!doctype html><link rel=icon href=data:,>")
+    frames = [Image.new("RGB", (60, 40), color) for color in ("white", "gray")]
+    frames[0].save(path / "stills/poster.png")
+    frames[0].save(path / "stills/preview.webp", save_all=True, append_images=frames[1:])
+    return run
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory):
+    """Return a folder with the page of a suite, whose name is difficult."""
+    folder = tmp_path_factory.mktemp("suite") / HARSH.replace("/", "")
+    runs = [
+        write_run(folder, SuiteRun(f"r{ROWS.index(row)} {column}", row, column), returns)
+        for (row, column), returns in RETURNS.items()
+    ]
+    alone = SuiteRun("alone", "<b>x</b>", "dqn")
+    write_run(folder, alone, range(-300, -290), seed=1000)
+    assert write_suite(folder, [*runs, alone], False, NO_SPEC) == "11 runs, 2 without results"
+    written = {path: path.read_bytes() for path in folder.glob("*.*")}
+    write_suite(folder, [*runs, alone], False, NO_SPEC)
+    assert {path: path.read_bytes() for path in written} == written and len(written) == 3
+    return folder
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    """Return a browser."""
+    with chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+@pytest.fixture
+def page(driver, suite):
+    """Return the browser with the page just opened. The page must not log or load anything else."""
+    screen(driver, 1280, 900)
+    driver.get("about:blank")
+    requests(driver)
+    driver.get((suite / "index.html").as_uri())
+    yield driver
+    assert driver.get_log("browser") == []
+    asked = {url for url in requests(driver) if not url.startswith("data:")}
+    assert all(url.startswith(suite.as_uri()) for url in asked), asked
+
+
+def shown(driver, selector: str = ".mean a") -> list[list[str]]:
+    """Return the texts of each row of the matrix, without its label."""
+    return driver.execute_script(
+        "return [...document.querySelector('table').tBodies[0].rows].map((row) =>"
+        "  [...row.querySelectorAll(arguments[0])].map((element) => element.textContent));",
+        selector,
+    )
+
+
+def test_suite_table_and_summary_are_those_of_the_page(page, suite):
+    with (suite / "suite.csv").open() as stream:
+        table = list(csv.DictReader(stream))
+    summary = json.loads((suite / "summary.json").read_text())
+    assert [row["run"] for row in table] == [run["run"] for run in summary["runs"]]
+    for row, run in zip(table, summary["runs"], strict=True):
+        for name, text in row.items():
+            value = run[name]
+            assert text == ("" if value is None else str(value)), name
+    means = [
+        pytest.approx(
+            [float(row["mean"]) for row in table if row["row"] == name and row["mean"]], abs=0.5
+        )
+        for name in ROWS
+    ]
+    assert [[float(text.replace("−", "-")) for text in texts] for texts in shown(page)] == means
+    first = summary["pairs"][0]
+    assert (first["row"], first["a"], first["b"], first["pairs"]) == (ROWS[0], "ppo", "dqn", 20)
+    assert first["sentence"].startswith("ppo is better by 9.5 (")
+    assert (first["wins"], first["ties"], first["losses"]) == (19, 0, 1)
+
+
+def test_suite_marks_only_differences_that_exclude_zero(page, suite):
+    marks = {
+        (run["row"], run["column"]): run["mark"]
+        for run in json.loads((suite / "summary.json").read_text())["runs"]
+        if run["mark"]
+    }
+    assert marks == {
+        (ROWS[0], "ppo"): "best",
+        (ROWS[1], "ppo"): "among the best",
+        (ROWS[1], "dqn"): "among the best",
+        (ROWS[2], "random"): "not compared",
+        (ROWS[2], "ppo"): "not compared",
+    }
+    assert shown(page, ".tag") == [["best"], ["among the best"] * 2, ["not compared"] * 2]
+    assert "shares no seeds with the best" in one(page, ".legend").text
+    colored = "return new Set([...document.querySelectorAll('.facts svg')].map((svg) =>"
+    assert page.execute_script(f"{colored} getComputedStyle(svg).color)).size") == 3
+
+
+def test_suite_says_which_runs_failed_and_why(page):
+    cells = [cell.text for cell in all_of(page, "td") if "failed" in cell.text]
+    assert len(cells) == 1 and ERROR in cells[0] and "detail" not in cells[0]
+    log = one(page, "td .why a")
+    assert "failed" in one(page, "#unfinished + ul").text
+    log.click()
+    wait(page, "document.body.textContent.includes('playing')")
+
+
+def test_suite_sorts_rows_by_a_column_and_columns_by_a_row(page):
+    def press(place: int, name: str) -> list[str]:
+        all_of(page, "th button")[place].click()
+        return page.execute_script(
+            f"return [...document.querySelectorAll('{name} th button')].map((b) => b.textContent)"
+        )
+
+    assert press(1, "tbody") == [ROWS[1], ROWS[0], ROWS[2]]
+    assert press(1, "tbody") == [ROWS[2], ROWS[0], ROWS[1]]
+    assert press(0, "tbody") == sorted(ROWS, key=str.lower)
+    assert one(page, "thead [aria-sort]").get_attribute("aria-sort") == "ascending"
+    cart_pole = 1 + len(COLUMNS) + sorted(ROWS, key=str.lower).index("CartPole-v1")
+    assert press(cart_pole, "thead")[1:] == ["ppo", "dqn", "random", "late"]
+    assert shown(page)[cart_pole - 1 - len(COLUMNS)][2] == "20"
+
+
+def test_pointing_plays_the_preview_and_a_click_opens_the_run(page):
+    playing = "[...document.querySelectorAll('.shot')].filter((i) => i.src.includes('preview'))"
+    cells = all_of(page, ".cell")
+    ActionChains(page).move_to_element(cells[1]).perform()
+    wait(page, f"{playing}.length === 1 && {playing}[0].src.includes('r0%20ppo')")
+    ActionChains(page).move_to_element(one(page, "h1")).perform()
+    wait(page, f"{playing}.length === 0")
+    page.execute_script("document.querySelector('.mean a').focus()")
+    wait(page, f"{playing}.length === 1 && {playing}[0].src.includes('r0%20random')")
+    cells[1].click()
+    wait(page, "location.href.endsWith('r0%20ppo/report/index.html')")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_suite_fits_screens_and_can_be_read(page, scheme):
+    for width in (400, 900, 1600):
+        screen(page, width, 900, scheme)
+        assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    assert min(contrasts(page))[0] >= 4.5
+    unnamed = "[...document.querySelectorAll('a,button,video')].filter((e) => !(e.ariaLabel ||"
+    assert page.execute_script(f"return {unnamed} e.textContent.trim())).length") == 0
+
+
+def test_checkpoints_are_a_curve_with_its_band(driver, tmp_path):
+    for steps in (5_000, 20_000, 100_000):
+        run = SuiteRun(f"{steps:06d}", "CartPole-v1", f"{steps:06d}")
+        write_run(tmp_path, run, [steps / 1000, steps / 500])
+    runs = [SuiteRun(f"{s:06d}", "CartPole-v1", f"{s:06d}") for s in (20_000, 5_000, 100_000)]
+    write_suite(tmp_path, runs, True, NO_SPEC)
+    driver.get((tmp_path / "index.html").as_uri())
+    titles = [point.get_attribute("textContent") for point in all_of(driver, ".curves title")]
+    assert titles == ["5,000 steps: 7.5 (5.0 to 10.0)", "20,000 steps: 30 (20 to 40)"] + [
+        "100,000 steps: 150 (100 to 200)"
+    ]
+    assert "100,000 steps: 150" in one(driver, ".curves svg").get_attribute("aria-label")
+    assert all_of(driver, ".band") and "checkpoint" in one(driver, ".legend").text
+
+
+def test_trainings_of_a_cell_have_an_interval_over_their_seeds(driver, tmp_path):
+    runs = [
+        write_run(tmp_path, SuiteRun(f"{name}{seed}", "E", name, str(seed)), [mean + seed] * 4)
+        for name, mean in (("a", 0), ("b", 50))
+        for seed in (1, 2, 3)
+    ]
+    write_suite(tmp_path, runs, False, NO_SPEC)
+    driver.get((tmp_path / "index.html").as_uri())
+    # 2 ± t(0.975, 2) / sqrt(3)
+    assert "−0.5 to 4.5" in all_of(driver, ".cell")[0].text
+    assert [a.text for a in all_of(driver, ".cell .training")][:3] == ["seed 1", "seed 2", "seed 3"]
+    assert "training seeds" in one(driver, "header").text
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["interval"] == "trainings" and summary["pairs"][0]["wins"] == 9

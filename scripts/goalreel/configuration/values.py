@@ -134,7 +134,7 @@ def _boolean(value: object) -> object:
 
 
 def _unique(values: list) -> list:
-    if any(value in values[:place] for place, value in enumerate(values)):
+    if len(set(values)) < len(values):
         raise PydanticCustomError("duplicates", "has duplicates")
     return values
 

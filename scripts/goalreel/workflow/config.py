@@ -148,7 +148,7 @@ def _found(check: Callable[[Mapping], Errors | None], config: Mapping) -> dict[s
 
 def results_folder(env: str, policy: Mapping) -> str:
     """Return the default results folder, results/ENV-POLICY, with the stem of a policy's file."""
-    played = policy["file"] or policy["dataset"]
+    played = policy.get("file") or policy.get("dataset")
     name = f"{env}-{Path(played).stem if played else policy['name']}"
     return "results/" + re.sub(r"[^\w.+-]+", "-", name)
 

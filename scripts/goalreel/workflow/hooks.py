@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -36,6 +37,7 @@ from goalreel.workflow.job_events import (
     run_summary,
     with_addresses,
 )
+from goalreel.workflow.locked_run import changed_options, locked_options
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.rules import Plans
 from goalreel.workflow.run_checks import (
@@ -67,19 +69,23 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
         base: the workflow's folder.
         config: the user's options, without the defaults.
     """
-    scripts = Path(base, "scripts")
+    scripts, asked = Path(base, "scripts"), _time_of_check(workflow)
     _print_only(workflow, lambda record: getattr(record, "event", None) not in _HIDDEN)
     remember_trees(user_cache_path("goalreel"))
     try:
-        user_options = expand(config)
+        _check_single(config, sys.argv[1:])
+        if asked:
+            user_options = {"": locked_options(changed_options(workflow, config))}
+        else:
+            user_options = expand(config)
         runs = _read_runs(user_options)
         for options in runs.values():
             check_results(options["results"], Path(base))
-            if not (workflow.remote_exec or workflow.subprocess_exec):
+            if not (asked or workflow.remote_exec or workflow.subprocess_exec):
                 check_same_run(options, sys.argv[1:])
                 if any(word.startswith("--delete-") for word in sys.argv):
                     lock_results(Path(options["results"]))
-        plans = _plan(runs, user_options, scripts, workflow)
+        plans = _plan(runs, user_options, scripts, workflow, asked)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     # Snakemake (9.27) would import pandas to look for data frames among the jobs' parameters. All
@@ -133,7 +139,25 @@ def _read_runs(user_options: Mapping[str, Mapping]) -> dict[str, dict]:
     return runs
 
 
-def _plan(runs: Mapping[str, dict], user_options: Mapping, scripts: Path, workflow) -> Plans:
+def _time_of_check(workflow) -> int:
+    """Return when `snakemake check` was started, in nanoseconds, 0 for another run."""
+    if workflow.remote_exec or workflow.subprocess_exec:
+        return max((plan["asked"] for plan in noted_plans().values()), default=0)
+    return time.time_ns() if "check" in sys.argv[1:] else 0
+
+
+def _check_single(config: Mapping, words: Sequence[str]) -> None:
+    """Raise GoalreelError if the targets `lock` and `check` are used in a suite."""
+    for word in {"lock", "check"} & {*words} if config.get("suite") else ():
+        raise GoalreelError(
+            f"{word}: Takes one run, not a suite. Choose a run of it: "
+            f"snakemake {word} --configfile results/NAME/config.yaml"
+        )
+
+
+def _plan(
+    runs: Mapping[str, dict], user_options: Mapping, scripts: Path, workflow, asked: int
+) -> Plans:
     """Return the plans of checked configurations, with the options that the first steps set.
 
     A job parses the workflow again. It takes these options from the process that submitted it, and
@@ -153,14 +177,21 @@ def _plan(runs: Mapping[str, dict], user_options: Mapping, scripts: Path, workfl
     if before and (is_job or workflow.subprocess_exec):
         found = before["found"]
     else:
-        plans = Plans({name: Plan(config, scripts) for name, config in runs.items()}, results)
+        plans = Plans(
+            {name: Plan(config, scripts, asked) for name, config in runs.items()}, results
+        )
         _check_targets(plans, sys.argv[1:])
         is_here = not (is_job or workflow.subprocess_exec)
         found = _findings(plans, user_options, scripts) if is_here else {}
-    noted[folder] = {"config": planned, "found": found, "sources": sources_hash(scripts)}
+    noted[folder] = {
+        "config": planned,
+        "found": found,
+        "sources": sources_hash(scripts),
+        "asked": asked,
+    }
     os.environ[PLANS] = json.dumps(noted)
     complete = {name: config | found.get(name, {}) for name, config in runs.items()}
-    return Plans({name: Plan(config, scripts) for name, config in complete.items()}, results)
+    return Plans({name: Plan(config, scripts, asked) for name, config in complete.items()}, results)
 
 
 def _check_targets(plans: Plans, words: Sequence[str]) -> None:

@@ -36,15 +36,17 @@ from goalreel.workflow.run import Run
 from goalreel.workflow.stages import ARTISTS, STAGES, Source, sources
 from goalreel.workflow.used_when import excluded_modules
 
+_REPEATED = ("lock", "check", "verify")  # stages that rerun even if nothing changed
 _TRAINING_CORES = 2  # for the training and its player
 
 
 class Plan:
     """The plan of a run."""
 
-    def __init__(self, config: Mapping, scripts: Path):
-        """Take the complete configuration and the folder of the programs."""
+    def __init__(self, config: Mapping, scripts: Path, asked: int = 0):
+        """Take the complete configuration, the folder of the programs, and the time of a check."""
         self.config, self.scripts, self.results = config, scripts, config["results"]
+        self._asked = asked
         self.run = Run(config)
 
     def spec(self, stage: str, wildcards: Mapping[str, str]) -> str:
@@ -78,7 +80,7 @@ class Plan:
             return {}
         whole = {"shards": self.run.shards, "reaches": self.run.count, "size": size}
         # A new spec each time, because Snakemake does not notice damage on the disk.
-        return whole | {"asked": time.time_ns()} if stage == "verify" else whole
+        return whole | {"asked": time.time_ns()} if stage in _REPEATED else whole
 
     def _training(self, common: dict, wildcards: Mapping[str, str]) -> dict:
         seed = {"variant": wildcards["variant"], "train.seed": int(wildcards["seed"])}
@@ -102,6 +104,8 @@ class Plan:
         plays = "simulate" in (stage, *self.makers(stage).values())
         if plays and not run.value("check_determinism"):
             common["reproducible"] = False  # as each file of the run records
+        if stage == "simulate" and self._asked:  # a check plays again even if nothing changed
+            common["asked"] = self._asked
         files = self._watched_files(stage)
         return common | ({"files": files} if files else {})
 

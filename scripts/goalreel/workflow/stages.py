@@ -382,7 +382,25 @@ _VIEWS = {
         conda="report",
     ),
 }
+_LOCK = {
+    "inputs": _EPISODES | {"tables": "episodes.tables"},
+    "when": lambda run: not run.trains_policy,
+    "needs": "a policy that the run does not train, such as policy={name: pixels, file: FILE}",
+    "tools": ("numpy", "player", "artist"),
+}
 STAGES = FILM | _TRAININGS | _VIEWS
+STAGES["lock"] = Stage(
+    "Write goalreel.lock, the behavior of the episodes.",
+    outputs={"output": "goalreel.lock"},
+    config=(*_PLAYED, "film.fps", "render", "check.file"),
+    **_LOCK,
+)
+STAGES["check"] = Stage(
+    "Play the episodes of goalreel.lock again, and report differences.",
+    outputs={"output": "check.txt"},
+    config=("env", "check"),
+    **_LOCK,
+)
 STAGES["verify"] = Stage(
     "Check every file of the results against its checksum, its counts and its spec.",
     inputs={"film": "concat", "tables": "episodes.tables"},

@@ -8,10 +8,8 @@ def check(spec, trajectories: Shards, frames: Shards, tables, output):
     from goalreel.errors import GoalreelError
     from goalreel.files.atomic import write_text
     from goalreel.verification.check_result import check_run
-    from goalreel.verification.lock_file import read_lock
 
-    section = spec.config["check"]
-    result = check_run(read_lock(section["file"]), section, spec, trajectories, frames)
+    result = check_run(spec.config["check"], spec, trajectories, frames)
     if not result:
         raise GoalreelError(str(result))
     write_text(output, f"{result}\n")

@@ -5,6 +5,10 @@ model or a named policy:
 
     table = goalreel.film("CartPole-v1", policy, episodes=20, to="film.mp4")
 
+Compare new episodes with the lock file of `snakemake lock`, such as in a test:
+
+    assert goalreel.check("goalreel.lock")
+
 Record videos in your own script. These recorders replace those of the same name in Gymnasium and
 Stable-Baselines3 and write files of the same names:
 
@@ -33,6 +37,7 @@ __version__ = "0.1.0"  # pyproject.toml reads it
 _HOME = {
     "GoalreelError": "errors",
     "RecordVideo": "recorders.record_video",
+    "check": "workflow.in_process",
     "film": "workflow.in_process",
     "open_cache": "rendering.frame_cache",
     "read_trajectories": "simulation.trajectories",

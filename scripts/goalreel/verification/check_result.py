@@ -8,7 +8,7 @@ from goalreel.errors import pluralize
 from goalreel.provenance.spec import Spec
 from goalreel.report.statistics import PairedDifference, format_decimals, paired_difference
 from goalreel.verification.behavior import Difference, find_difference, read_episodes, versions
-from goalreel.verification.lock_file import Lock
+from goalreel.verification.lock_file import read_lock
 
 _MOST_SEEDS = 5  # in the report
 
@@ -77,22 +77,17 @@ class CheckResult:
 
 
 def check_run(
-    lock: Lock,
-    check: Mapping,
-    spec: Spec,
-    trajectories: Iterable[Path],
-    frames: Iterable[Path],
+    check: Mapping, spec: Spec, trajectories: Iterable[Path], frames: Iterable[Path]
 ) -> CheckResult:
     """Compare a run with a lock file.
 
     Args:
-        lock: the content of the lock file.
         check: the section `check` of the configuration.
         spec: of the check, which has the present versions and files.
         trajectories: the trajectory files of all shards.
         frames: their frame caches.
     """
-    returns, differences = [], []
+    lock, returns, differences = read_lock(check["file"]), [], []
     for locked, episode in zip(lock.episodes, read_episodes(trajectories, frames), strict=True):
         returns.append(float(f"{episode.row['return']:.10g}"))
         if difference := find_difference(locked, episode, lock.stride):
@@ -113,7 +108,7 @@ def check_run(
 def _changes(before: Mapping[str, str], now: Mapping[str, str], length: int | None = None) -> str:
     """Return the names whose values differ. length: the characters of a value to show."""
     names = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
-    values = [[(part.get(name) or "none")[:length] for part in (now, before)] for name in names]
+    values = [[(part.get(name) or "unused")[:length] for part in (now, before)] for name in names]
     pairs = zip(names, values, strict=True)
     return _listed([f"{name} {new} (was {old})" for name, (new, old) in pairs])
 

@@ -323,9 +323,9 @@ def _print_causes(workflow) -> None:
         jobs = sum(1 for _ in workflow.dag.needrun_jobs(exclude_finished=False))
         text = failure_summary(failed, events.messages, len(events.finished), jobs)
         unusable = {path for job in failed for f in job.failures for path in f["unusable"]}
-        # The report of verify names its own command.
-        is_verify = failed and all(job.rule.endswith("verify") for job in failed)
-        is_said = is_verify or "Run the same command" in text
+        # The reports of check and verify name their own commands.
+        is_report = failed and all(job.rule.endswith(("check", "verify")) for job in failed)
+        is_said = is_report or "Run the same command" in text
         advice = "" if is_said else "Run the same command again to continue. "
         _print_last(
             f"{with_addresses(workflow, text, unusable)}\n{advice}"

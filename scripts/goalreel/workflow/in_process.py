@@ -1,10 +1,10 @@
-"""`goalreel.film`: run the stages of a small film in this process."""
+"""`goalreel.film` and `goalreel.check`: run the stages of a small run in this process."""
 
 import contextlib
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from goalreel.errors import GoalreelError, quoted
 from goalreel.files.atomic import replacing
 from goalreel.policies.parameters import is_trained_here
 from goalreel.workflow.config import load_config
+from goalreel.workflow.locked_run import locked_options
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.stages import FILM
 
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     import gymnasium
     import pandas
 
+    from goalreel.verification.check_result import CheckResult
+
 _SCRIPTS = WORKFLOW / "scripts"
+_PLAYED = ("import_recording", "simulate", "atlas", "render")  # stages that a check needs
 # pygame.gfxdraw fills polygons in one buffer per process, without the GIL.
 _DRAWING = threading.RLock()
 
@@ -67,28 +71,74 @@ def film(
     Raises:
         GoalreelError: an option is wrong, the policy must be trained first, or a stage fails.
     """
+    import pandas
+
     if Path(to).suffix != ".mp4":
         raise GoalreelError(f"to: {str(to)!r} is not an .mp4 file. Write to='film.mp4'.")
     chosen = {"env": env} if isinstance(env, str) else _options_of(env)
     chosen |= {} if {"reaches", "seeds"} & set(options) else {"episodes": episodes}
-    player = None
-    if not isinstance(policy, str | Mapping):
-        from goalreel.policies.user_function import policy_of
-
-        player, policy = policy_of(policy), "random"
-    config = load_config({**chosen, "policy": policy, "seed": seed, **options})
-    if player is not None:  # it has no options
-        config["policy"] = {"name": "python"}
-    elif is_trained_here(config["policy"]):
+    config, player = _load({**chosen, "seed": seed, **options}, policy)
+    if is_trained_here(config["policy"]):
         name = config["policy"]["name"]
         raise GoalreelError(f"policy.name: {name!r} must be trained first. Run snakemake.")
     with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
         plan = Plan(config | {"results": folder}, _SCRIPTS)
         with _counting(progress, plan.run.count, plan.run.unit) as count:
-            table = _make(plan, player, log or (lambda line: None), count)
+            _make(plan, FILM, player, log, count)
         with replacing(to) as temporary:
             shutil.copyfile(Path(folder, "film.mp4"), temporary)
-    return table
+        return pandas.read_csv(Path(folder, "episodes.csv"), low_memory=False)
+
+
+def check(
+    lock: str | Path = "goalreel.lock",
+    policy: "str | Mapping | Callable | object | None" = None,
+    *,
+    log: Callable[[str], object] | None = None,
+    **options: object,
+) -> "CheckResult":
+    """Play the episodes of a lock file again, and compare them.
+
+    Examples:
+        >>> def test_behavior():
+        ...     assert goalreel.check("goalreel.lock")
+
+    Args:
+        lock: the path of the lock file, which `snakemake lock` writes.
+        policy: a policy as `film` takes it, None for that of the lock file.
+        log: called with each line of the log, such as `print` or `logger.info`.
+        options: other options of the configuration, such as check={"mode": "statistical",
+            "tolerance": 5}.
+
+    Returns:
+        The result, which is true if the check passed. Its text is the report.
+
+    Raises:
+        GoalreelError: the lock file or an option is wrong, or a stage fails.
+    """
+    from goalreel.verification.check_result import check_run
+
+    given = {**options, "check": {**options.get("check", {}), "file": str(lock)}}
+    config, player = _load(locked_options(given), policy)
+    with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
+        plan = Plan(config | {"results": folder}, _SCRIPTS)
+        _make(plan, _PLAYED, player, log, lambda episodes: None)
+        ((spec, files),) = plan.jobs("check")
+        return check_run(config["check"], spec, files["trajectories"], files["frames"])
+
+
+def _load(options: Mapping, policy: object) -> tuple[dict, object]:
+    """Return a configuration, and the policy that plays, None for that of the configuration.
+
+    policy: as `film` takes it, None for that of the options
+    """
+    if policy is None or isinstance(policy, str | Mapping):
+        return load_config({**options} | ({"policy": policy} if policy else {})), None
+    from goalreel.policies.user_function import policy_of
+
+    player = policy_of(policy)
+    # It has no options.
+    return load_config({**options, "policy": "random"}) | {"policy": {"name": "python"}}, player
 
 
 @contextlib.contextmanager
@@ -110,19 +160,23 @@ def _counting(progress: Callable | None, total: int, unit: str) -> Iterator[Call
 
 
 def _make(
-    plan: Plan, player: object, log: Callable[[str], object], count: Callable[[int], None]
-) -> "pandas.DataFrame":
-    """Run the stages of a film in order and return the table of its episodes.
+    plan: Plan,
+    stages: Iterable[str],
+    player: object,
+    log: Callable[[str], object] | None,
+    count: Callable[[int], None],
+) -> None:
+    """Run stages in order.
 
     Args:
         plan: the plan of a run with an empty results folder.
+        stages: the names of the stages.
         player: the policy that plays, None for that of the configuration.
-        log: a function that takes a line of the log.
+        log: a function that takes a line of the log, or None.
         count: a function that takes the number of episodes so far.
     """
-    import pandas
-
-    for stage in FILM:
+    log = log or (lambda line: None)
+    for stage in stages:
         for spec, options in plan.jobs(stage):
             if stage == "simulate" and player is not None:
                 options["policy"] = player
@@ -132,7 +186,6 @@ def _make(
                 say(f"{stage}: {program(stage)(spec, **options)}")
             if stage == "simulate":
                 count(first + spec.shard["count"])
-    return pandas.read_csv(Path(plan.results, "episodes.csv"), low_memory=False)
 
 
 def _options_of(env: "gymnasium.Env") -> dict:

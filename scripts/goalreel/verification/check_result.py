@@ -38,16 +38,16 @@ class CheckResult:
     def __str__(self) -> str:
         """Return the report."""
         total, count = len(self.returns[0]), len(self.differences)
-        change, fix = self.change.mean, "To accept the change: snakemake lock"
+        change, fix = self.change.mean, "To accept it: snakemake lock"
         if not count:
             return "\n".join([f"{total:,} of {pluralize(total, 'episode')} identical", *self.notes])
         if self.tolerance is not None:
             is_within = "within" if self else "not within"
             head = f"The mean return changed by {change.text()}, {is_within} ±{self.tolerance:g}."
         elif all(difference.quantity == "frame" for difference in self.differences):
-            head = f"The frames of {count:,} of {pluralize(total, 'episode')} differ, states equal."
+            head = f"States equal, frames differ in {count:,} of {pluralize(total, 'episode')}."
         else:
-            head = f"{count:,} of {pluralize(total, 'episode')} differ."
+            head = f"The behavior changed in {count:,} of {pluralize(total, 'episode')}."
         old, new = (sum(returns) / total for returns in self.returns)
         decimals = change.decimals
         means = f"{format_decimals(new, decimals)}, was {format_decimals(old, decimals)}"

@@ -81,8 +81,8 @@ def read_lock(path: str) -> Lock:
     lines = content.splitlines()
     if lines[:1] != [_HEAD] and text.startswith("goalreel lock "):
         version = quoted(text.splitlines()[0])
-        problem = f"Has the format {version}, but this goalreel reads {_HEAD!r}"
-        raise GoalreelError(f"{path}: {problem}. Install the goalreel that wrote it, or {again}")
+        problem = f"Has the format {version} instead of {_HEAD!r}"
+        raise GoalreelError(f"{path}: {problem}. Use the goalreel that wrote it, or {again}")
     if digest.strip() != _sha256(content):
         problem = "Edited or damaged (checksum mismatch)"
         raise GoalreelError(f"{path}: {problem}. Restore it, or {again}")

@@ -111,7 +111,8 @@ def test_conda_environments_pin_the_imports_of_their_stages(environment):
     assert packages - {"pyarrow==26.0.1"} <= pinned
 
 
-PUBLIC = {"GoalreelError", "RecordVideo", "film", "open_cache", "read_trajectories", "save_video"}
+PUBLIC = {"GoalreelError", "RecordVideo", "check", "film", "open_cache", "read_trajectories"}
+PUBLIC |= {"save_video"}
 
 
 def test_package_offers_public_names_and_imports_lazily():

@@ -169,7 +169,7 @@ class _Walk:
         shard = self._spec.shard
         whole = {name: shard[name] for name in ("shards", "reaches", "size")}
         sums = [name for name in names if name.endswith((checksums.SUMS, ".sha256"))]
-        lists = sums or [name for name in names if name.endswith(".json")]
+        lists = sums or [n for n in names if n.endswith(".json") and n != "summary.json"]
         is_made = any((self._results / name).is_file() for name in names)
         for name in names:
             found = sorted(self._results.glob(re.sub(r"\{\w+\}", "*", name)))

@@ -6,7 +6,7 @@ config.yaml repeats the options with short comments, and a test compares the two
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from goalreel.configuration.values import (
     Boolean,
@@ -21,6 +21,7 @@ from goalreel.configuration.values import (
     different,
     integer,
     listed,
+    name_sides,
     number,
     text,
 )
@@ -42,6 +43,9 @@ _FOLDER = text(
 )
 _SEED_RANGE = text("a range such as `0-99`", r"^[0-9]{1,16}-[0-9]{1,16}$")
 _WRAPPERS = listed(text("`module:callable`") | arguments("`{module:callable: {argument: value}}`"))
+_SIDES = listed(text("a folder"), "two or more folders, as `[a, b]`", least=2) | arguments(
+    "`{name: folder, ...}`", least=2
+)
 _X264_PRESETS = "ultrafast superfast veryfast faster fast medium slow slower veryslow"
 
 
@@ -390,9 +394,12 @@ class Options(Section):
     stills: Stills = {}
     model_card: ModelCard = {}
     grid: Grid = {}
-    compare: listed(text("a folder"), "two folders, as `[a, b]`", least=2, most=2) | None = None
-    """The results folders of the two finished runs whose episodes with equal seeds `snakemake
-    compare` shows side by side."""
+    compare: Annotated[_SIDES | None, AfterValidator(name_sides)] = None
+    """The results folders of the finished runs whose episodes with equal seeds `snakemake compare`
+    compares. The first run is the reference. Without names, the folders are the names."""
+    compare_different: Boolean = False
+    """Whether `compare` takes runs of different environments, or with different `env_kwargs`,
+    `env_wrappers`, `max_episode_steps` or `success`."""
     check: Check = {}
     train: Train = {}
     dqn: Dqn = {}

@@ -4,7 +4,9 @@ Nested values of the command line (--config 'encode={qp: 31}') are strings, YAML
 float, and 0 equals 0.0. Each type converts equal values to one spelling and rejects others.
 """
 
+import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 from pydantic import (
@@ -19,7 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, quoted
 
 MOST = 2**53 - 1  # the largest integer that JSON's readers keep exactly
 _NULLS = ("null", "~", "none", "")  # spellings of null
@@ -78,9 +80,24 @@ def different(items: object, title: str | None = None) -> object:
     return Annotated[listed(items, title, least=1), unique, AfterValidator(_unique)]
 
 
-def arguments(title: str) -> object:
+def arguments(title: str, least: int | None = None) -> object:
     """Return the type of any mapping. The title is its form in words."""
-    return Annotated[dict, Field(strict=True, title=title), AfterValidator(_to_builtin)]
+    field = Field(strict=True, title=title, min_length=least)
+    return Annotated[dict, field, AfterValidator(_to_builtin)]
+
+
+def name_sides(sides: list[str] | dict | None) -> dict[str, str] | None:
+    """Return folders by name. Those of a list get names from their paths."""
+    folders = list(map(str, sides.values() if isinstance(sides, dict) else sides or ()))
+    paths = [Path(folder).absolute() for folder in folders]
+    if again := [folder for i, folder in enumerate(folders) if paths[i] in paths[:i]]:
+        raise ValueError(f"{quoted(again[0])} is listed twice. Name different folders.")
+    if not isinstance(sides, list):
+        return sides and dict(zip(map(str, sides), folders, strict=True))
+    whole = [path.name for path in paths]
+    short = [re.sub(r"^.*?-v\d+-", "", name) for name in whole]  # without the environment
+    names = next(names for names in (short, whole, folders) if len({*names}) == len(names))
+    return dict(zip(names, folders, strict=True))
 
 
 def checked(check: Callable[[str], object]) -> AfterValidator:

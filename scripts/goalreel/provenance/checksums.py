@@ -90,7 +90,8 @@ def results_files(folders: Iterable[str]) -> dict[str, str]:
     """
     found = {}
     for folder in folders:
-        paths = [Path(folder, "tables.json"), Path(folder, "frames", "00000.npz")]
+        paths = [Path(folder, "tables.json")]
+        paths += [Path(folder, name, "00000.npz") for name in ("frames", "trajectories")]
         for path in (path for path in paths if not path.is_file()):
             raise GoalreelError(
                 f"compare: {folder!r} holds no finished run (no {path.name}). Make it again: "

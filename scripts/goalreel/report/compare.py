@@ -1,153 +1,164 @@
-"""Compare two runs: a side-by-side video of episodes with the same seeds, and a table."""
+"""Compare runs: the differences of each pair of runs, and a table of their seeds."""
 
-import os
-from collections.abc import Iterator, Sequence
+import itertools
+from bisect import bisect
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from goalreel.arrays import paste
-from goalreel.encoding.x264 import encode_video
-from goalreel.encoding.yuv import Yuv420p
 from goalreel.errors import GoalreelError, pluralize
-from goalreel.files.atomic import replacing
 from goalreel.films.shards import shard_paths
 from goalreel.provenance.embedded_specs import read_spec
-from goalreel.provenance.spec import Spec
 from goalreel.rendering.captions import outcome
-from goalreel.rendering.overlay import add_bands
-from goalreel.rendering.text import Color, draw_text
 from goalreel.report.reach_rate import policy_label
-from goalreel.views.filmed_episodes import FilmedEpisode, FilmedEpisodes, read_filmed
-from goalreel.views.grid_page import INK, PAPER, page_frames
+from goalreel.report.statistics import paired_difference
+from goalreel.simulation.trajectories import Steps, first_difference, read_trajectories
+from goalreel.views.filmed_episodes import FilmedEpisodes, read_filmed
 
-COLUMNS = ["seed", "return_a", "return_b", "difference", "steps_a", "steps_b", "outcome_a"]
-COLUMNS += ["outcome_b", "start_s"]
-_SIZES = 16, 14  # font sizes of the two lines above each side, in pixels
-_MARGIN, _GAP = 8, 4  # even, since a chroma sample covers 2x2 pixels
-_GREY: Color = (186, 193, 202)
+_PAIR = ["a", "b", "seeds", "unpaired", "mean", "low", "high", "wins", "ties", "losses"]
+_PAIR += ["detectable", "sentence"]
+_MOST_LINES = 5  # pairs that the summary names
+# In the film: sides, seeds, seeds if all returns are equal, and frames (five minutes at 60 per
+# second).
+MOST_SIDES, _MOST_SEEDS, _EQUAL_SEEDS, _MOST_FRAMES = 9, 12, 4, 18_000
 
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """One of the two runs to compare."""
+    """One of the runs to compare."""
 
-    name: str  # its folder, as the user typed it
+    name: str
     policy: str
     fps: int
     filmed: FilmedEpisodes
-    table: pd.DataFrame  # the first episode of each seed, in film order, and its row
+    trajectories: Sequence[Path]  # of all shards
+    table: pd.DataFrame  # the first episode of each seed, by seed in film order, and its row
+
+    def steps(self, row: int) -> Steps:
+        """Return the steps of the episode in a row."""
+        starts = self.filmed.starts
+        shard = bisect(starts, row) - 1
+        return _read(self.trajectories[shard]).episode(row - starts[shard])
 
 
-def read_run(folder: str) -> ComparedRun:
+_read = lru_cache(2 * MOST_SIDES)(read_trajectories)
+
+
+def read_run(folder: str, name: str) -> ComparedRun:
     """Read the run in a results folder. Raises GoalreelError if it cannot be used."""
     results = Path(folder)
     tables = read_spec(results / "tables.json")
     shards, unit = tables.shard["shards"], tables.config["unit"]
     firsts = (results / name / "00000.npz" for name in ("trajectories", "frames"))
-    paths = (shard_paths(first, shards) for first in firsts)
-    filmed = read_filmed(*paths, tables.config["env"], unit)
+    trajectories, frames = (shard_paths(first, shards) for first in firsts)
+    filmed = read_filmed(trajectories, frames, tables.config["env"], unit)
     rows = filmed.rows
     columns = {"seed": rows.seed.astype(np.uint64), "return": rows.return_, "steps": rows.steps}
     table = pd.DataFrame(columns | {"row": range(len(filmed))})
     table["outcome"] = [outcome(rows.row(row), unit) for row in table["row"]]
+    table = table.drop_duplicates("seed").set_index("seed")
     policy = policy_label(filmed.summaries[0].spec.config["policy"])
-    return ComparedRun(
-        folder, policy, tables.config["film.fps"], filmed, table.drop_duplicates("seed")
-    )
+    return ComparedRun(name, policy, tables.config["film.fps"], filmed, trajectories, table)
 
 
-def pairs_of(runs: tuple[ComparedRun, ComparedRun]) -> pd.DataFrame:
-    """Return a row for each seed that both runs have, in the first run's film order.
+def compare_pairs(runs: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[pd.Series]]:
+    """Return a row for each pair of runs, and for each its differences b - a of returns, by seed.
 
-    In addition to COLUMNS, the table has each run's `row`, and the first frame and the number of
-    frames of each pair in the video (`start`, `frames`). Raises GoalreelError if there is no pair.
+    Raises GoalreelError if no two runs have a seed in common.
     """
-    first, second = runs
-    pairs = first.table.merge(second.table, on="seed", suffixes=("_a", "_b"))
-    if pairs.empty:
-        seeds = (", ".join(map(str, sorted(run.table["seed"])[:3])) for run in runs)
+    rows, differences = [], []
+    for a, b in itertools.combinations(runs, 2):
+        both = a.table.join(b.table, how="inner", lsuffix="_a", rsuffix="_b")
+        returns = both["return_a"], both["return_b"]
+        differences.append((returns[1] - returns[0]).round(9))  # drops the errors of sums
+        row = {"a": a.name, "b": b.name, "seeds": len(both), "sentence": "no common seeds"}
+        row["unpaired"] = len(a.table) + len(b.table) - 2 * len(both)
+        if len(both):
+            found = paired_difference(*returns)
+            row |= vars(found) | vars(found.mean) | {"mean": found.mean.value}
+            row["sentence"] = found.sentence(a.name, b.name)
+        rows.append(row)
+    if not any(map(len, differences)):
+        seeds = (f"{r.name}: {', '.join(map(str, sorted(r.table.index)[:3]))}, ..." for r in runs)
         raise GoalreelError(
-            f"compare: '{first.name}' and '{second.name}' share no seeds. Film both with the same "
-            f"seed, and both with reaches or both with episodes.\n"
-            f"  {first.name}: {next(seeds)}, ...\n  {second.name}: {next(seeds)}, ..."
+            "compare: The runs have no seeds in common. Film all with the same seed, and all with "
+            "reaches or all with episodes.\n  " + "\n  ".join(seeds)
         )
-    pairs["difference"] = (pairs["return_b"] - pairs["return_a"]).round(9)  # drops rounding errors
-    # Both last frames stay for half a second.
-    pairs["frames"] = pairs[["steps_a", "steps_b"]].max(axis=1) + 1 + first.fps // 2
-    pairs["start"] = pairs["frames"].cumsum() - pairs["frames"]
-    pairs["start_s"] = (pairs["start"] / first.fps).round(6)
-    return pairs
+    counts = dict.fromkeys(("wins", "ties", "losses"), "Int64")
+    # Rounding drops the last digits, in which processors differ.
+    return pd.DataFrame(rows, columns=_PAIR).astype(counts).round(6), differences
 
 
-def write_differences(path: Path, pairs: pd.DataFrame) -> str:
-    """Write the table as CSV, and return a summary: the number of pairs, the mean difference."""
-    with replacing(path) as temporary:
-        pairs.to_csv(temporary, columns=COLUMNS, index=False, lineterminator="\n")
-    mean = pairs["difference"].mean()
-    return f"{pluralize(len(pairs), 'seed')}, the second returns {mean:+.4g} on average"
+def table_of_seeds(runs: Sequence[ComparedRun]) -> pd.DataFrame:
+    """Return a row for each seed that at least two runs played, in the first run's film order.
+
+    For each run NAME it has the columns return_NAME, steps_NAME and outcome_NAME, and after the
+    first run differs_NAME: the first step at which an episode differs from that of the first run.
+    """
+    counts, first = Counter(seed for run in runs for seed in run.table.index), runs[0]
+    shared = [seed for seed in counts if counts[seed] > 1]
+    table = pd.DataFrame(index=pd.Index(shared, np.uint64, name="seed"))
+    for run in runs:
+        own = run.table.reindex(table.index)
+        table[f"return_{run.name}"] = own["return"]
+        table[f"steps_{run.name}"] = own["steps"].astype("Int64")
+        table[f"outcome_{run.name}"] = own["outcome"]
+        if run is not first:
+            rows = first.table[["row"]].join(run.table["row"], how="inner", lsuffix="_first")
+            found = [first_difference(first.steps(a), run.steps(b)) for a, b in rows.to_numpy()]
+            steps = pd.array([difference and difference[0] for difference in found], "Int64")
+            table[f"differs_{run.name}"] = pd.Series(steps, rows.index)
+    return table
 
 
-def film_pairs(
-    path: str | os.PathLike, runs: tuple[ComparedRun, ComparedRun], pairs: pd.DataFrame, spec: Spec
-) -> int:
-    """Film the pairs side by side. The shorter episode of a pair holds its last frame.
+def choose_seeds(
+    pairs: pd.DataFrame, differences: Sequence[pd.Series], table: pd.DataFrame, names: Sequence[str]
+) -> dict[int, str]:
+    """Return the seeds to film with the reason for each: the largest differences each way.
+
+    If all returns are equal, they are a few seeds, first those whose episodes differ.
 
     Args:
-        path: the MP4 file to write.
-        runs: the two runs. The first run's frames per second apply.
-        pairs: the result of `pairs_of`, in video order. Each pair starts with a keyframe.
-        spec: the spec to store in the file, with the option view_encoder.
-
-    Returns:
-        The number of frames.
-
-    Raises:
-        GoalreelError: a frame cache cannot be used.
+        pairs: the table of pairs.
+        differences: those of each pair, by seed.
+        table: the table of seeds.
+        names: the runs in the film.
     """
-    sizes, sides = [], []
-    for run, rows in zip(runs, (pairs["row_a"], pairs["row_b"]), strict=True):
-        first, _ = add_bands(next(run.filmed.episodes()).cache, None)
-        sizes.append(first.background.shape[1::-1])
-        sides.append(run.filmed.movies(lambda cache: Yuv420p(add_bands(cache, None)[0]), rows))
-    (wide, _), (wide_b, _) = sizes
-    above = 2 * _MARGIN + sum(draw_text("", size, INK, PAPER).shape[0] for size in _SIZES)
-    above += above % 2
-    room = max(high for _, high in sizes)
-    # Frames of different heights are centered.
-    tops, lefts = [above + (room - high) // 4 * 2 for _, high in sizes], (0, wide + _GAP)
-    corners = list(zip(tops, lefts, strict=True))
-    width, height = wide + _GAP + wide_b, above + room
-
-    def frames() -> Iterator[np.ndarray]:
-        for length, *halves in zip(pairs["frames"], *sides, strict=True):
-            page = np.full((height, width, 3), PAPER, np.uint8)
-            for run, (wide, _), left, (episode, _) in zip(runs, sizes, lefts, halves, strict=True):
-                _write(page, left, wide, (_label(run, runs), _result(episode, run)))
-            yield from page_frames(page, [movie for _, movie in halves], corners, length)
-
-    encoder, starts = spec.config["view_encoder"], pairs["start"].tolist()
-    return encode_video(path, frames(), (width, height), runs[0].fps, encoder, spec.text, starts)
+    queues = []
+    for a, b, own in zip(pairs["a"], pairs["b"], differences, strict=True):
+        ordered = own.sort_values(kind="stable") if {a, b} <= {*names} else own[:0]
+        for way, own in (("more", ordered[ordered > 0][::-1]), ("less", ordered[ordered < 0])):
+            reason = f"{b} returns {{:,.6g}} {way} than {a}".format
+            queues.append([(seed, reason(abs(value))) for seed, value in own.items()])
+    ranked = list(filter(None, itertools.chain.from_iterable(itertools.zip_longest(*queues))))
+    reasons = dict(reversed(ranked))  # the first of each seed
+    differs = table.filter(regex="^differs_").notna().any(axis=1)
+    equal = differs.sort_values(ascending=False, kind="stable").index[:_EQUAL_SEEDS]
+    seeds = list(dict.fromkeys(seed for seed, _ in ranked))[:_MOST_SEEDS] or equal.tolist()
+    frames = table.loc[seeds].filter(regex="^steps_").max(axis=1).cumsum()
+    seeds = seeds[: max(int((frames <= _MOST_FRAMES).sum()), 1)]
+    return {seed: reasons.get(seed, "equal returns") for seed in seeds}
 
 
-def _write(page: np.ndarray, left: int, width: int, lines: Sequence[str]) -> None:
-    """Write the lines above one side."""
-    top = _MARGIN
-    for line, size, ink in zip(lines, _SIZES, (INK, _GREY), strict=True):
-        words = draw_text(line, size, ink, PAPER, width - 2 * _MARGIN)
-        paste(page, words, top, left + _MARGIN)
-        top += len(words)
-
-
-def _label(run: ComparedRun, runs: tuple[ComparedRun, ComparedRun]) -> str:
-    """Return a run's label: its folder, its policy and, if the two differ, its environment."""
-    differ = len({other.filmed.env for other in runs}) > 1
-    return f"{run.name} · {f'{run.filmed.env}, ' if differ else ''}{run.policy}"
-
-
-def _result(episode: FilmedEpisode, run: ComparedRun) -> str:
-    row = episode.row
-    result = f"seed {row['seed']} · {outcome(row, run.filmed.unit)} · {row['steps']:,} steps"
-    return f"{result} · return {row['return']:,.6g}"
+def summary(runs: Sequence[ComparedRun], pairs: pd.DataFrame, table: pd.DataFrame) -> str:
+    """Return the number of filmed seeds, and a line for each of the pairs that differ most."""
+    lines = [f"{table['start_s'].count()} of {pluralize(len(table), 'seed')}"]
+    if len(runs) > MOST_SIDES:
+        lines[0] += f", the first {MOST_SIDES} of {len(runs)} runs"
+    is_shown, size = (pairs["low"] > 0) | (pairs["high"] < 0), pairs["mean"].abs()
+    ranked = pairs.iloc[np.lexsort((-size, ~is_shown))]
+    for pair in ranked[:_MOST_LINES].itertuples():
+        line = f"  {pair.a}, {pair.b}: {pair.sentence}"
+        if pair.seeds:
+            line += f" · {pair.b} wins {pair.wins:,}, ties {pair.ties:,}, loses {pair.losses:,}"
+        if pair.unpaired:
+            line += f" · {pluralize(pair.unpaired, 'unpaired seed')} left out"
+        lines.append(line)
+    if more := len(pairs[_MOST_LINES:]):
+        lines.append(f"  and {pluralize(more, 'other pair')} in pairs.csv")
+    return "\n".join(lines)

@@ -25,6 +25,7 @@ A trajectory file is a compressed .npz without objects, which `np.load(path)` re
 """
 
 import hashlib
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -39,6 +40,8 @@ VERSION = 2
 _KIND = "trajectories"
 _STEPS = "offsets", "states", "actions", "rewards"
 _EPISODE_COLUMNS = "reach", "attempt", "seed", "terminated", "truncated", "reached"
+# An episode's states (steps + 1, ...), actions (steps, ...) and rewards (steps,).
+Steps = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -115,11 +118,35 @@ class Trajectories:
         """Return the number of filmed episodes."""
         return len(self.offsets) - 1
 
-    def episode(self, index: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return a filmed episode's states (steps + 1, ...), actions (steps, ...) and rewards."""
+    def episode(self, index: int) -> Steps:
+        """Return the steps of a filmed episode."""
         first, last = self.offsets[index], self.offsets[index + 1]
         steps = slice(first - index, last - index - 1)
         return self.states[first:last], self.actions[steps], self.rewards[steps]
+
+
+def first_difference(a: Steps, b: Steps) -> tuple[int, str] | None:
+    """Return the first step at which two episodes differ in a bit, None if they are equal.
+
+    A step is an action, the observation after it and its reward. The reset is step 0.
+
+    Returns:
+        The step, and the quantity that differs: "action", "observation", "reward" or "ending".
+    """
+    found = [(min(len(a[1]), len(b[1])) + 1, "ending")] if len(a[1]) != len(b[1]) else []
+    for name, part in (("action", 1), ("observation", 0), ("reward", 2)):
+        mine, other = _bytes_by_row(a[part]), _bytes_by_row(b[part])
+        common = min(len(mine), len(other))
+        is_same_kind = a[part].dtype == b[part].dtype and mine.shape[1] == other.shape[1]
+        differs = (mine[:common] != other[:common]).any(axis=1) if is_same_kind else [True]
+        found += [(int(place) + (part > 0), name) for place in np.flatnonzero(differs)[:1]]
+    return min(found, key=lambda difference: difference[0], default=None)
+
+
+def _bytes_by_row(array: np.ndarray) -> np.ndarray:
+    """Return the bytes of each row, (rows, bytes) uint8."""
+    width = array.dtype.itemsize * math.prod(array.shape[1:])
+    return np.frombuffer(array.tobytes(), np.uint8).reshape(len(array), width)
 
 
 def write_trajectories(path: str | os.PathLike, trajectories: Trajectories) -> None:

@@ -44,8 +44,14 @@ class FilmedEpisodes:
         """The table of all episodes."""
         return concatenate(summary.episodes for summary in self.summaries)
 
+    @cached_property
+    def starts(self) -> list[int]:
+        """The number of the first episode of each shard, and the number of all episodes."""
+        counts = (len(summary.episodes.steps) for summary in self.summaries)
+        return list(itertools.accumulate(counts, initial=0))
+
     def __len__(self) -> int:
-        return len(self.rows.steps)
+        return self.starts[-1]
 
     @cached_property
     def _size(self) -> tuple[int, int]:
@@ -58,17 +64,13 @@ class FilmedEpisodes:
         Raises:
             GoalreelError: a frame cache does not show the trajectories of its shard.
         """
-        counts = [len(summary.episodes.steps) for summary in self.summaries]
-        ends = list(itertools.accumulate(counts))
         numbers = range(len(self)) if numbers is None else numbers
-        for shard, group in itertools.groupby(numbers, partial(bisect.bisect, ends)):
-            cache = self._open(shard)
+        for after, group in itertools.groupby(numbers, partial(bisect.bisect, self.starts)):
+            cache, start = self._open(after - 1), self.starts[after - 1]
             for number in group:
                 row = self.rows.row(number)
                 text = partial(caption, row=row, env=self.env, unit=self.unit)
-                yield FilmedEpisode(
-                    row, text, cache, cache.episode(number - ends[shard] + counts[shard])
-                )
+                yield FilmedEpisode(row, text, cache, cache.episode(number - start))
 
     def movies(
         self, frames_of: Callable[[FrameCache], Yuv420p], numbers: Iterable[int] | None = None

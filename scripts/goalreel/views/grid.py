@@ -36,7 +36,8 @@ class Layout:
     rows: int
     columns: int
     cell: tuple[int, int]  # width and height of a cell's frame, even
-    band: int = 0  # rows above each frame for its caption, even
+    band: int = 0  # rows above each frame for its captions, even
+    header: int = 0  # rows above all cells, even
 
     @property
     def size(self) -> tuple[int, int]:
@@ -48,11 +49,11 @@ class Layout:
         """Return the top and left of a cell's frame. Cells are numbered along the rows."""
         row, column = divmod(number, self.columns)
         pitch = self.band + self.cell[1] + _GUTTER
-        return row * pitch + self.band, column * (self.cell[0] + _GUTTER)
+        return self.header + row * pitch + self.band, column * (self.cell[0] + _GUTTER)
 
 
 def choose_layout(
-    episodes: int, rows: int | None, columns: int | None, frame: tuple[int, int], captions: bool
+    episodes: int, rows: int | None, columns: int | None, frame: tuple[int, int], captions: int
 ) -> Layout:
     """Return the layout for a number of episodes.
 
@@ -84,20 +85,20 @@ def choose_layout(
     return max(found, key=score)
 
 
-def layout(rows: int, columns: int, frame: tuple[int, int], captions: bool) -> Layout:
+def layout(rows: int, columns: int, frame: tuple[int, int], captions: int) -> Layout:
     """Return the layout whose frames are as large as fit, but no larger than in the film.
 
     Args:
         rows: of a page.
         columns: of a page.
         frame: width and height of the frames.
-        captions: whether there is a band for a caption above each frame.
+        captions: the number of captions above each frame.
 
     Raises:
         GoalreelError: the cells would be too small.
     """
     wide = (_MAX_WIDTH + _GUTTER) // columns - _GUTTER
-    band = band_rows(wide) if captions else 0
+    band = band_rows(wide) * captions
     room = wide, (_MAX_HEIGHT + _GUTTER) // rows - _GUTTER - band
     times = min(room[0] // frame[0], room[1] // frame[1], fitting_scale(frame[::-1]))
     # An integer factor if frames fit, else a fraction.
@@ -110,6 +111,22 @@ def layout(rows: int, columns: int, frame: tuple[int, int], captions: bool) -> L
             f"{width}x{height}, below {_MIN_WIDTH}x{_MIN_HEIGHT}. Choose fewer rows or columns."
         )
     return Layout(rows, columns, (width, height), band)
+
+
+def frame_size(filmed: FilmedEpisodes) -> tuple[int, int]:
+    """Return the width and height of the frames of a run, which are even."""
+    cache, _ = add_bands(next(filmed.episodes()).cache, 1)
+    return cache.background.shape[1::-1]
+
+
+def scaled_movies(
+    filmed: FilmedEpisodes, size: tuple[int, int], numbers: Iterable[int] | None = None
+) -> Iterator[tuple[FilmedEpisode, Iterator[np.ndarray]]]:
+    """Return the movies of episodes at a size, as FilmedEpisodes.movies does."""
+    times, kept = max(size[0] // frame_size(filmed)[0], 1), {}
+    return filmed.movies(
+        lambda cache: ScaledFrames(add_bands(cache, times)[0], size, kept), numbers
+    )
 
 
 def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tuple[int, int]:
@@ -129,17 +146,13 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
     """
     grid, fps, encoder = (spec.config[key] for key in ("grid", "film.fps", "view_encoder"))
     frames = filmed.rows.steps + 1
-    first, _ = add_bands(next(filmed.episodes()).cache, 1)
-    size = first.background.shape[1::-1]
+    size = frame_size(filmed)
     given, template = (grid["rows"], grid["columns"]), grid["caption"]
     shape = choose_layout(len(frames), *given, size, captions=bool(template))
     cells = shape.rows * shape.columns
     lengths = [int(frames[i : i + cells].max()) for i in range(0, len(frames), cells)]
     starts = list(itertools.accumulate(lengths, initial=0))[:-1]
-    times, kept = max(shape.cell[0] // size[0], 1), {}
-    episodes = filmed.movies(
-        lambda cache: ScaledFrames(add_bands(cache, times)[0], shape.cell, kept)
-    )
+    episodes = scaled_movies(filmed, shape.cell)
     planes = itertools.chain.from_iterable(
         _page(itertools.islice(episodes, cells), shape, template, length) for length in lengths
     )

@@ -39,16 +39,16 @@ def page_frames(
 
 def band_rows(width: int) -> int:
     """Return the even number of rows of a band for captions. width: of a cell."""
-    return round(1.4 * _font_size(width) / 2) * 2
+    return round(1.4 * font_size(width) / 2) * 2
 
 
 def band(text: str, width: int, rows: int) -> np.ndarray:
     """Return a caption in the middle of a band, (rows, width, 3) uint8, shrunk or cut to fit."""
     pixels = np.full((rows, width, 3), PAPER, np.uint8)
-    words = draw_text(text, _font_size(width), INK, PAPER, max(width - _MARGIN, 2))
+    words = draw_text(text, font_size(width), INK, PAPER, max(width - _MARGIN, 2))
     return paste(pixels, words, (rows - words.shape[0]) // 2, (width - words.shape[1]) // 2)
 
 
-def _font_size(width: int) -> int:
+def font_size(width: int) -> int:
     """Return the font size of captions in a cell of this width."""
     return min(max(round(0.03 * width), 14), 18)

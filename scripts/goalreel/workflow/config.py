@@ -118,8 +118,9 @@ def read_config(user_options: Mapping) -> dict:
     taken = ("name", *(parameters(policy["name"], config["env"]) or ()))
     policy = with_files(policy, config["env"]) if policy["name"] == "sb3" else policy
     wrappers = [{name: dict(kwargs)} for name, kwargs in map(named, config["env_wrappers"])]
+    folder = "results" if config["compare"] else results_folder(config["env"], policy)
     return config | {
-        "results": config["results"] or results_folder(config["env"], policy),
+        "results": config["results"] or folder,
         "policy": {key: policy[key] for key in taken},
         "env_wrappers": wrappers,
         "pixels": presets.with_defaults(config["pixels"]),

@@ -33,6 +33,7 @@ from goalreel.provenance.spec import (
     parse_spec,
 )
 from goalreel.workflow.run import Run
+from goalreel.workflow.run_checks import check_comparable
 from goalreel.workflow.stages import ARTISTS, STAGES, Source, sources
 from goalreel.workflow.used_when import excluded_modules
 
@@ -142,10 +143,12 @@ class Plan:
         if stage == "compare":
             if config["compare"] is None:
                 raise GoalreelError(
-                    "compare: Needs two finished runs. Name their results folders: "
+                    "compare: Needs finished runs. Name their results folders: "
                     "snakemake compare --config 'compare=[results/a, results/b]'"
                 )
-            files |= results_files(config["compare"])
+            files |= results_files(config["compare"].values())
+            if not config["compare_different"]:
+                check_comparable(config["compare"])
         return files
 
     def _tools(self, stage: str) -> list[str]:

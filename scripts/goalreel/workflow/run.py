@@ -102,6 +102,8 @@ class Run:
             "variant": policy.get("variant"),
             "learner": {k: policy[k] for k in ("name", "checkpoint", "file") if k in policy},
             "unit": self.unit,
+            # Pairs, because JSON would sort the names.
+            "compare": [list(side) for side in (self.config["compare"] or {}).items()],
         }
         success = self.config["success"]
         derived["success"] = None if self.unit == "episode" else success or "terminated"

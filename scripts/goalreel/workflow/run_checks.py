@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import itertools
 import os
 import shlex
 import socket
@@ -11,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from goalreel.configuration.schema import config_error
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, quoted
 from goalreel.files.atomic import replacing
 from goalreel.provenance.checksums import SUMS, other_files
 from goalreel.workflow.stages import APART, STAGES
@@ -19,6 +20,8 @@ from goalreel.workflow.stages import APART, STAGES
 RUN_FILE = "config.yaml"  # in the results
 _SOURCES = ("scripts", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
 _SOURCES += (".git", ".github", ".ci", "config", "workflow")
+# Options that compared runs have in common. `success` is null in a film of episodes.
+_COMPARED = ("env", "env_kwargs", "env_wrappers", "max_episode_steps", "success")
 _LOCKS: list = []  # of this process, held until it ends
 
 
@@ -70,6 +73,24 @@ def check_same_run(config: Mapping, words: Sequence[str]) -> None:
         f"  To replace it: rm -r {folder}\n"
         f"  To continue it: snakemake{views} --configfile {folder}/{RUN_FILE}"
     )
+
+
+def check_comparable(sides: Mapping[str, str]) -> None:
+    """Raise GoalreelError if finished runs differ in an option of their environment.
+
+    sides: the results folders by name
+    """
+    from goalreel.provenance.embedded_specs import read_spec  # it takes NumPy
+
+    firsts = {name: Path(folder, "trajectories", "00000.npz") for name, folder in sides.items()}
+    (a, first), *others = ((name, read_spec(path).config) for name, path in firsts.items())
+    for (b, other), key in itertools.product(others, _COMPARED):
+        if first[key] != other[key]:
+            values = f"{quoted(first[key])} in {a}, {quoted(other[key])} in {b}"
+            raise GoalreelError(
+                f"compare: The runs differ in {key} ({values}). To compare them: "
+                "compare_different=true"
+            )
 
 
 def size_before(config: Mapping) -> int | None:

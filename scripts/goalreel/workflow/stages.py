@@ -334,9 +334,10 @@ _VIEWS = {
         conda="report",
     ),
     "compare": Stage(
-        "Show the same seeds of two finished runs side by side, and list their differences.",
+        "Compare finished runs: their differences, and the seeds that differ most side by side.",
         outputs={
             "video": "compare/compare.mp4",
+            "pairs": "compare/pairs.csv",
             "table": "compare/compare.csv",
             "sums": "compare/SHA256SUMS",
         },

@@ -1,0 +1,141 @@
+"""Film compared runs: the same seeds side by side, with a mark where an episode first differs."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+
+from goalreel.arrays import paste
+from goalreel.encoding.x264 import encode_video
+from goalreel.encoding.yuv import planar
+from goalreel.provenance.spec import Spec
+from goalreel.rendering.captions import outcome
+from goalreel.rendering.text import Color, draw_text
+from goalreel.report.compare import ComparedRun
+from goalreel.views.filmed_episodes import FilmedEpisode
+from goalreel.views.grid import Layout, choose_layout, frame_size, layout, scaled_movies
+from goalreel.views.grid_page import INK, PAPER, font_size, page_frames
+
+_HEADER, _HEADER_SIZE = 40, 20  # rows above the sides, and their font size
+_MARGIN, _BAR = 8, 4  # pixels next to text, and rows of the bar
+_GRAY: Color = (186, 193, 202)
+_EQUAL: Color = (72, 79, 89)  # of the bar
+_ACCENT: Color = (255, 176, 46)
+
+
+def film_seeds(
+    path: str | os.PathLike,
+    runs: Sequence[ComparedRun],
+    reasons: Mapping[int, str],
+    table: pd.DataFrame,
+    spec: Spec,
+) -> pd.Series:
+    """Film the episodes of each seed side by side, from a keyframe on, at the first run's fps.
+
+    An episode that ends before the others keeps its last frame, darkened.
+
+    Args:
+        path: the MP4 file to write.
+        runs: the runs.
+        reasons: the seeds in film order, with a text for each.
+        table: that of `table_of_seeds`.
+        spec: the spec to store in the file, with the option view_encoder.
+
+    Returns:
+        The second of the film at which each seed starts.
+
+    Raises:
+        GoalreelError: a frame cache cannot be used.
+    """
+    shape, sizes = _layout([frame_size(run.filmed) for run in runs])
+    rows = ([run.table["row"].get(seed) for seed in reasons] for run in runs)
+    sides = [
+        scaled_movies(run.filmed, size, [row for row in own if row is not None])
+        for run, size, own in zip(runs, sizes, rows, strict=True)
+    ]
+    steps = table.loc[list(reasons), [f"steps_{run.name}" for run in runs]].max(axis=1)
+    fps, encoder = runs[0].fps, spec.config["view_encoder"]
+    lengths = [int(most) + 1 + fps // 2 for most in steps]  # the last frames stay for half a second
+    starts = np.cumsum([0, *lengths[:-1]])
+
+    def frames() -> Iterator[np.ndarray]:
+        for number, (seed, reason) in enumerate(reasons.items()):
+            page = np.full((shape.size[1], shape.size[0], 3), PAPER, np.uint8)
+            place = f"{number + 1} of {len(reasons)}"
+            _write(page[_MARGIN:], f"seed {seed} · {reason}", place, _HEADER_SIZE, (INK, _GRAY))
+            movies, corners = [], []
+            for index, run in enumerate(runs):
+                (top, left), (width, _) = shape.corner(index), shape.cell
+                is_played = seed in run.table.index
+                text = f"{run.name} · {run.policy if is_played else 'not played'}"
+                cell = page[top - shape.band :, left : left + width]
+                _write(cell, text, "", font_size(width), (INK, INK))
+                if is_played:
+                    episode, movie = next(sides[index])
+                    is_reference = not index or seed not in runs[0].table.index
+                    differs = None if is_reference else table.at[seed, f"differs_{run.name}"]
+                    rows = shape.band // 2 + 2
+                    movies += [_status(run, episode, differs, width, rows)]
+                    movies += [_with_dark_end(movie, episode.row["steps"] < steps[seed])]
+                    inset = [(shape.cell[i] - sizes[index][i]) // 4 * 2 for i in (0, 1)]
+                    corners += [(top - rows, left), (top + inset[1], left + inset[0])]
+            yield from page_frames(page, movies, corners, lengths[number])
+
+    encode_video(path, frames(), shape.size, fps, encoder, spec.text, starts.tolist())
+    return pd.Series((starts / fps).round(6), list(reasons))
+
+
+def _layout(sizes: Sequence[tuple[int, int]]) -> tuple[Layout, list[tuple[int, int]]]:
+    """Return the layout of frames of some sizes, and their sizes in it."""
+    shape = choose_layout(len(sizes), None, None, tuple(map(max, *sizes)), 2)
+    scaled = [layout(shape.rows, shape.columns, size, 2).cell for size in sizes]
+    return replace(shape, cell=tuple(map(max, *scaled)), header=_HEADER), scaled
+
+
+def _status(
+    run: ComparedRun, episode: FilmedEpisode, differs: int | None, width: int, rows: int
+) -> Iterator[np.ndarray]:
+    """Yield the line above an episode for each of its frames, in yuv420p.
+
+    differs: the first step that differs from the first run, NA if all are equal, None for that run
+    """
+    row = episode.row
+    _, _, rewards = run.steps(run.table.at[row["seed"], "row"])
+    for step, value in enumerate([0.0, *np.cumsum(rewards).round(9).tolist()]):
+        is_last = step == row["steps"]
+        ending = f"{outcome(row, run.filmed.unit)} at " * is_last
+        # An episode that ends first differs at the step after its last one.
+        is_equal = differs is None or differs is pd.NA or step < min(differs, row["steps"])
+        mark = "equal" if is_last and differs is pd.NA else ""
+        mark = mark if is_equal else f"differs since step {differs:,}"
+        text = f"{ending}step {step:,} · return {value:,.6g}"
+        yield _status_line(text, mark, _EQUAL if is_equal else _ACCENT, (rows, width, 3))
+
+
+@lru_cache(1000)
+def _status_line(text: str, mark: str, color: Color, shape: tuple[int, int, int]) -> np.ndarray:
+    line = np.full(shape, PAPER, np.uint8)
+    line[-_BAR:] = color
+    _write(line, text, mark, font_size(shape[1]), (_GRAY, _GRAY if color == _EQUAL else color))
+    return planar(line)
+
+
+def _write(pixels: np.ndarray, left: str, right: str, size: int, inks: tuple[Color, Color]) -> None:
+    """Write texts at the top left and the top right, (h, w, 3)."""
+    room = pixels.shape[1] - 2 * _MARGIN
+    words = draw_text(right, size, inks[1], PAPER, room // 2)
+    paste(pixels, words, 0, _MARGIN + room - words.shape[1])
+    words = draw_text(left, size, inks[0], PAPER, room - words.shape[1] - _MARGIN)
+    paste(pixels, words, 0, _MARGIN)
+
+
+def _with_dark_end(movie: Iterator[np.ndarray], ends_first: bool) -> Iterator[np.ndarray]:
+    """Yield the frames of a movie and, if it ends before others, its last one darkened."""
+    for frame in movie:
+        yield frame
+    if ends_first:
+        paper = planar(np.full((frame.shape[0] * 2 // 3, frame.shape[1], 3), PAPER, np.uint8))
+        yield frame // 2 + paper // 2

@@ -22,7 +22,7 @@ from goalreel.errors import format_duration, pluralize, shortened
 _TERMINAL_SECONDS, _LOG_SECONDS = 0.5, 10  # between two lines of progress
 _LONG_SECONDS = 5  # the age from which a job appears in them
 _CLEAR = "\r\x1b[K"
-_TABLES = ("check", "compare", "verify", "training_table")  # rules whose whole logs it has
+_TABLES = ("check", "compare", "verify", "training_table")  # rules whose logs the summary has
 _INNER = ("atlas", "import_recording", "all", "compare_training")  # rules that it skips
 _CAUSES, _LINES = 2, 8  # in an error report, so that it has at most 15 lines
 _NO_CAUSE = (

@@ -32,6 +32,7 @@ def report(
         film=film,
         tables=[path for path in (episodes, attempts) if path],
         plots=plot_paths,
+        frames=frames,
         views=views,
         artifacts=[path for path in stages if path],
         stages=list(FILM),

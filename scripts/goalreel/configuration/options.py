@@ -213,6 +213,15 @@ class Check(Section):
     """The greatest change of the mean return, up or down, that `statistical` accepts."""
 
 
+class Report(Section):
+    """The page that `snakemake report` makes."""
+
+    embed: Boolean = False
+    """Whether the page is a single file, `report/index.html`, that contains the film, the tables
+    and the plots. The film can have up to 50 MB. `false` makes a page that loads these files from
+    its folder and also shows the grid and other videos."""
+
+
 class Train(Section):
     """The training of the policy `dqn`, and the film of `snakemake training_progress`."""
 
@@ -394,6 +403,7 @@ class Options(Section):
     stills: Stills = {}
     model_card: ModelCard = {}
     grid: Grid = {}
+    report: Report = {}
     compare: Annotated[_SIDES | None, AfterValidator(name_sides)] = None
     """The results folders of the finished runs whose episodes with equal seeds `snakemake compare`
     compares. The first run is the reference. Without names, the folders are the names."""

@@ -1,29 +1,38 @@
 """Write the report: a web page that plays the film and finds every episode in it.
 
-The report is a folder that opens from disk and loads nothing from outside.
+The report is a folder that opens from disk and loads nothing from outside, or a single file.
 """
 
+import base64
+import hashlib
 import json
+import mimetypes
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 import jinja2
+from PIL import Image
 
-from goalreel.errors import format_bytes, format_duration, pluralize
+from goalreel.errors import GoalreelError, format_bytes, format_duration, pluralize
 from goalreel.files.atomic import link_or_copy, replacing_folder
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import VideoIndex, read_index
 from goalreel.provenance.checksums import write_folder_sums
 from goalreel.provenance.embedded_specs import read_spec, tools_of
 from goalreel.provenance.spec import Spec
+from goalreel.rendering.frame_cache import open_cache
 from goalreel.report.page_rows import Totals, columns, write_rows
 from goalreel.report.reach_rate import policy_label, reach_rate, read_table
+from goalreel.report.statistics import format_decimals
 from goalreel.report.timings import read_timings
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_STYLES, _SCRIPTS = ("colors.css", "report.css"), ("data.js", "report.js")
+_MAX_EMBEDDED = 50_000_000  # bytes of a film; browsers load the whole page before they show it
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,7 @@ class Sources:
     film: Path
     tables: Sequence[Path]  # filmed episodes and, for a run of reaches, all attempts
     plots: Sequence[Path]  # SVG files
+    frames: Path  # the frame cache of the first shard
     views: Mapping[str, Path]  # other videos by title
     artifacts: Sequence[Path]  # the files whose specs the page shows
     stages: Sequence[str]  # the stages that made the film, in order
@@ -41,24 +51,45 @@ class Sources:
 def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
     """Write the report, and return the number of episodes that it lists.
 
-    Raises GoalreelError if the film, a table or a plot cannot be used.
+    Raises GoalreelError if the film, a table or a plot cannot be used, or the film is too large for
+    the single page of the option `report.embed`.
     """
     film, unit = read_index(sources.film), spec.config["unit"]
+    embed, size = spec.config["report.embed"], sources.film.stat().st_size
+    if embed and size > _MAX_EMBEDDED:
+        raise GoalreelError(
+            f"report.embed: The film has {format_bytes(size)}, and a single page can hold "
+            f"{format_bytes(_MAX_EMBEDDED)}. Film fewer episodes, or set report.embed=false."
+        )
     with replacing_folder(folder) as temporary:
         for path in (sources.film, *sources.tables, *sources.plots, *sources.views.values()):
             link_or_copy(path, temporary / path.name)
-        styles = ((_TEMPLATES / name).read_bytes() for name in ("colors.css", "report.css"))
-        (temporary / "report.css").write_bytes(b"".join(styles))
-        (temporary / "report.js").write_bytes((_TEMPLATES / "report.js").read_bytes())
+        for name in (*_STYLES, "report.js"):
+            (temporary / name).write_bytes((_TEMPLATES / name).read_bytes())
+        _write_poster(temporary / "poster.png", sources.frames, film.size)
         table = read_table(sources.tables[0], columns(unit))
         rows = write_rows(temporary / "data.js", table, spec.config["film.fps"], unit)
-        page = _page(sources, film, rows, spec)
+        page = _page(sources, film, rows, spec, temporary)
+        if embed:
+            for path in temporary.iterdir():
+                path.unlink()
         (temporary / "index.html").write_text(page, encoding="utf-8", newline="\n")
         write_folder_sums(temporary)
     return rows.episodes
 
 
-def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
+def _write_poster(path: Path, frames: Path, size: tuple[int, int]) -> None:
+    """Write the middle frame of the middle episode of a shard, enlarged as in the film."""
+    cache = open_cache(frames)
+    middle = cache.episode((len(cache.offsets) - 1) // 2)
+    image = Image.fromarray(cache[middle[len(middle) // 2]])
+    times = max(min(size[0] // image.width, size[1] // image.height), 1)
+    larger = (times * image.width, times * image.height)
+    image.resize(larger, Image.Resampling.NEAREST).save(path, optimize=True)
+
+
+def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec, folder: Path) -> str:
+    """Return the page. folder: its files, whose contents are in the page if they are embedded."""
     fps, results = spec.config["film.fps"], sources.film.parent
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
@@ -72,16 +103,25 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
     # Empty if the stages ran elsewhere and left their benchmarks on object storage.
     timings = read_timings(results / "benchmarks", sources.stages, spec.shard["shards"])
     policy, unit = spec.config["policy"], spec.config["unit"]
+    embed = spec.config["report.embed"]
     return environment.get_template("report.html.j2").render(
+        embed=embed,
+        styles=_STYLES,
+        scripts=_SCRIPTS,
+        content=lambda name: (folder / name).read_text(encoding="utf-8"),
+        allowed=lambda names: " ".join(
+            _hash_source(folder / n) if embed else "'self'" for n in names
+        ),
+        url=partial(_data_url, folder) if embed else quote,
         env=spec.config["env"],
         policy=policy_label(policy),
         unit=unit,
         reproducible=spec.reproducible,
-        title=pluralize(spec.shard["reaches"], "goal reach" if unit == "reach" else unit),
+        title=_title(rows),
         rows=rows,
         spreads=[("Return", rows.returns, rows.decimals), ("Steps", rows.steps, 0)],
-        mean=_mean,
-        figure=_figure,
+        figure=lambda x, decimals: format_decimals(x, max(decimals, 1 if x % 1 else 0)),
+        fixed=format_decimals,
         frames=film.frames,
         fps=fps,
         size=film.size,
@@ -99,14 +139,24 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
     )
 
 
-def _figure(value: float, decimals: int) -> str:
-    """Return a number with a minus sign, and at least one decimal if it is not whole."""
-    decimals = max(decimals, 1 if value % 1 else 0)
-    return f"{value:,.{decimals}f}".replace("-", "−")
+def _hash_source(path: Path) -> str:
+    """Return the source of a content security policy that allows exactly this script or style."""
+    return f"'sha256-{_base64(hashlib.sha256(path.read_bytes()).digest())}'"
 
 
-def _mean(spread: Mapping, decimals: int) -> str:
-    """Return a mean ± standard deviation, with at least one decimal."""
-    if spread["least"] == spread["most"]:
-        return _figure(spread["mean"], decimals)
-    return " ± ".join(_figure(spread[name], max(decimals, 1)) for name in ("mean", "std"))
+def _data_url(folder: Path, name: str) -> str:
+    kind = mimetypes.types_map[Path(name).suffix]
+    return f"data:{kind};base64,{_base64((folder / name).read_bytes())}"
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _title(rows: Totals) -> str:
+    """Return the number of episodes in words."""
+    if "reached" not in rows.outcomes:
+        return pluralize(rows.episodes, "episode")
+    reached, failed = rows.outcomes["reached"], rows.outcomes["failed"]
+    text = f"{pluralize(reached, 'episode')} that reached the goal"
+    return text + (f", and {pluralize(failed, 'failed attempt')}" if failed else "")

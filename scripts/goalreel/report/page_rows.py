@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from goalreel.errors import GoalreelError
+from goalreel.report.statistics import mean_interval
 
 # The most rows of a report. One million rows (48 MB) took 123 MB of Chromium's heap.
 MAX_ROWS = 2_000_000
@@ -23,12 +24,12 @@ class Totals:
 
     episodes: int
     outcomes: dict[str, int]  # number of episodes by outcome
-    steps: dict[str, float]  # see `spread_of`
-    returns: dict[str, float]
+    steps: dict[str, object]  # see `spread_of`
+    returns: dict[str, object]
     decimals: int  # decimals of the returns shown
 
 
-def spread_of(column: pd.Series, numbers: pd.Series) -> dict[str, float]:
+def spread_of(column: pd.Series, numbers: pd.Series) -> dict[str, object]:
     """Return summary statistics of a column.
 
     Args:
@@ -36,14 +37,14 @@ def spread_of(column: pd.Series, numbers: pd.Series) -> dict[str, float]:
         numbers: the number of each row's reach or episode.
 
     Returns:
-        mean, std (of the population), median, least and most. For least and most also the first
-        row with that value (least_row), and its reach or episode (least_number).
+        mean (an Interval), std (of the population), median, least and most. For least and most also
+        the first row with that value (least_row), and its reach or episode (least_number).
     """
     values = column.to_numpy()
-    spread = {"mean": values.mean(), "std": values.std(), "median": np.median(values)}
+    spread = {"std": values.std(), "median": np.median(values)}
     for name, row in (("least", values.argmin()), ("most", values.argmax())):
         spread |= {name: values[row], f"{name}_row": row, f"{name}_number": numbers.iloc[row]}
-    return {name: value.item() for name, value in spread.items()}
+    return {name: value.item() for name, value in spread.items()} | {"mean": mean_interval(values)}
 
 
 def columns(unit: str) -> tuple[str, ...]:

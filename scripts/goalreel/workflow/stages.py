@@ -94,6 +94,11 @@ def _frames(run: Run) -> str:
     return "render" if run.env.has_atlas else "simulate.frames"
 
 
+def _unless_embedded(view: str) -> Callable[[Run], str | None]:
+    """Return the source of a view for the report, none for a report in a single file."""
+    return lambda run: None if run.config["report"]["embed"] else view
+
+
 def _reported(path: str, category: str, labels: Mapping[str, str], **more: object) -> Output:
     """Return an output that Snakemake's report includes."""
     caption = f"docs/report/{path.partition('.')[0].strip('/').replace('/', '_')}.rst"
@@ -368,17 +373,17 @@ _VIEWS = {
             "frames": lambda run: f"{_frames(run)}[0]",
             "segments": "encode[0]",
             "atlas": "atlas",
-            "grid": "grid",
-            "swarm": "swarm",
-            "training_progress": "training_progress",
+            "grid": _unless_embedded("grid"),
+            "swarm": _unless_embedded("swarm"),
+            "training_progress": _unless_embedded("training_progress"),
         },
         outputs={
             "output": _reported(
                 "report/", "Film", {"page": "the film and all its reaches"}, htmlindex="index.html"
             )
         },
-        config=("env", "policy", "film.fps", "unit"),
-        tools=("jinja2", "pandas"),
+        config=("env", "policy", "film.fps", "unit", "report.embed"),
+        tools=("jinja2", "numpy", "pandas", "pillow"),
         files=tuple(f"report/templates/{name}" for name in _PAGE),
         conda="report",
     ),

@@ -1,5 +1,6 @@
 """In a real browser, the report opens from disk and each row leads to its frame."""
 
+import base64
 import io
 import itertools
 import json
@@ -25,6 +26,7 @@ from browser import (
     wait,
 )
 from conftest import DISCRETE, HARSH, PUMP
+from message_form import check_form
 from PIL import Image
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
@@ -33,7 +35,9 @@ from test_plots import draw
 import goalreel
 from goalreel.errors import GoalreelError
 from goalreel.provenance.checksums import SUMS, write_sums
+from goalreel.report import page as page_module
 from goalreel.report.page_rows import write_rows
+from goalreel.report.statistics import mean_interval
 from report import report as program
 
 CARDS = 15  # frames of a title card
@@ -42,6 +46,7 @@ CARDS = 15  # frames of a title card
 def written(folder: Path, results: Path, plots: Path, files=(), **config) -> Path:
     """Write a report like its rule, with changed files and options, and return its folder."""
     config = {"env": DISCRETE, "film.fps": 30, "unit": "reach", "policy": PUMP} | config
+    config = {"report.embed": False} | config
     spec = {"stage": "report", "config": config, "shard": {"shards": 2, "reaches": 8}}
     paths = {
         **{name: results / f"{name}.csv" for name in ("episodes", "attempts")},
@@ -98,11 +103,12 @@ def page(driver, report):
     driver.get("about:blank")
     requests(driver)
     driver.get((report / "index.html").as_uri())
-    wait(driver, "document.getElementById('film').readyState >= 2")
+    wait(driver, "document.getElementById('film').readyState >= 1")
     yield driver
     assert driver.get_log("browser") == []
     asked = {url for url in requests(driver) if not url.startswith("data:")}
-    names = {"index.html", "report.css", "report.js", "data.js", "film.mp4", "states.svg"}
+    names = {"index.html", "report.css", "report.js", "data.js", "film.mp4", "poster.png"}
+    names |= {"colors.css", "states.svg"}
     assert {f"{report.as_uri()}/{name}" for name in names} <= asked
     assert all(url.startswith(report.as_uri()) for url in asked), asked
 
@@ -187,7 +193,7 @@ def test_filters_match_the_table(page, table):
 @pytest.mark.slow
 def test_click_on_column_head_sorts_the_list(page, table):
     heads = {head.text.split()[0].lower(): head for head in all_of(page, "#columns button")}
-    assert list(heads) == ["reach", "outcome", "return", "steps", "seed", "time"]
+    assert list(heads) == ["reach", "outcome", "return", "steps", "time", "seed"]
     orders = ("return", -1), ("return", 1), ("steps", 1), ("seed", 1), ("time", 1), ("reach", 1)
     for column, sign in orders:
         heads[column].click()
@@ -202,8 +208,10 @@ def test_summary_links_best_and_worst_episodes(page, filmed, table):
     told = one(page, "[aria-label=Summary]").text.replace("−", "-")
     for name in ("return", "steps"):
         column = table[name]
-        assert f"{column.mean():.1f} ± {column.std(ddof=0):.1f}" in told
+        mean = mean_interval(column).text().replace(" (", "\n").rstrip(")").replace("−", "-")
+        assert f"mean (95% interval)\n{mean}\nstd\n{column.std(ddof=0):.1f}" in told
         assert f"median\n{column.median():g}" in told
+    assert "of 8 attempts\n100.0%\n67.6% to 100.0%" in told
     links = {link.find_element("xpath", "../../dt").text: link for link in all_of(page, ".seek")}
     assert links.keys() == {"best", "worst", "fewest", "most"}
     best, worst = table["return"].idxmax(), table["return"].idxmin()
@@ -213,8 +221,58 @@ def test_summary_links_best_and_worst_episodes(page, filmed, table):
 
 
 @pytest.mark.slow
+def test_link_opens_its_episode_and_follows_the_choice(page, report, filmed):
+    address = (report / "index.html").as_uri()
+    page.get("about:blank")
+    page.get(f"{address}#reach=5")
+    wait(page, "document.getElementById('now').textContent.startsWith('Reach 5')")
+    assert_shows(page, filmed, 5, 0)
+    assert one(page, "[aria-selected=true]").get_attribute("id") == "episode-5"
+    wait(page, "document.getElementById('strip').dataset.episode === '5'")
+    seeking(page, all_of(page, "[role=option]")[2].click)
+    assert page.current_url == f"{address}#reach=2"
+    seeking(page, lambda: page.execute_script("location.hash = '#episode=7'"))
+    assert_shows(page, filmed, 7, 0)
+    page.execute_script("location.hash = '#reach=8'")  # no such reach
+    assert one(page, "#now").text.startswith("Reach 7")
+
+
+@pytest.mark.slow
+def test_single_file_report_needs_no_other_file(driver, filmed, plots, tmp_path):
+    results, alone = filmed.folder / "results", tmp_path / "sent to you"
+    written(tmp_path / "report", results, plots, **{"report.embed": True})
+    files = {path.name for path in (tmp_path / "report").iterdir()}
+    assert files == {"index.html", SUMS}
+    alone.mkdir()
+    (tmp_path / "report" / "index.html").rename(alone / "page.html")
+    screen(driver, 1280, 900)
+    requests(driver)
+    driver.get_log("browser")
+    driver.get(f"{(alone / 'page.html').as_uri()}#reach=5")
+    wait(driver, "document.getElementById('strip').dataset.episode === '5'")
+    assert_shows(driver, filmed, 5, 0)
+    seeking(driver, all_of(driver, "[role=option]")[2].click)
+    assert_shows(driver, filmed, 2, 0)
+    images = "[...document.images].filter((image) => image.naturalWidth > 100).length"
+    assert driver.execute_script(f"return {images}") == len(list(plots.glob("*.svg")))
+    table = one(driver, "a[download='episodes.csv']").get_attribute("href").partition(",")[2]
+    assert base64.b64decode(table) == (results / "episodes.csv").read_bytes()
+    asked = {url for url in requests(driver) if not url.startswith("data:")}
+    assert asked == {f"{(alone / 'page.html').as_uri()}#reach=5".partition("#")[0]}
+    assert driver.get_log("browser") == []
+
+
+def test_single_file_report_rejects_large_film(filmed, plots, tmp_path, monkeypatch):
+    monkeypatch.setattr(page_module, "_MAX_EMBEDDED", 100_000)
+    with pytest.raises(GoalreelError, match="a single page can hold 100 kB") as error:
+        written(tmp_path / "r", filmed.folder / "results", plots, **{"report.embed": True})
+    check_form(str(error.value))
+
+
+@pytest.mark.slow
 def test_hover_over_row_shows_frames_of_its_episode(page, filmed, table):
     cache = goalreel.open_cache(filmed.folder / "results" / "frames" / "00001.npz")
+    wait(page, "document.getElementById('strip').dataset.episode === '0'")  # without a mouse
     ActionChains(page).move_to_element(all_of(page, "[role=option]")[5]).perform()
     wait(page, "document.getElementById('strip').dataset.episode === '5'")
     steps = [round(i * table["steps"][5] / 7) for i in range(8)]
@@ -347,6 +405,10 @@ def test_report_is_reproducible_and_links_the_film(filmed, plots, tmp_path):
     files = {path.name: path.read_bytes() for path in kept.iterdir()}
     assert files == {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
     assert (kept / "film.mp4").samefile(results / "film.mp4")
+    cache = goalreel.open_cache(results / "frames" / "00000.npz")
+    middle = cache.episode(2)
+    with Image.open(kept / "poster.png") as poster:
+        assert np.array_equal(np.asarray(poster), cache[middle[len(middle) // 2]])
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "steps.svg").write_text("<svg/>")
     write_sums(tmp_path / "bad" / SUMS, [tmp_path / "bad" / "steps.svg"])
@@ -364,6 +426,7 @@ def test_page_lists_spec_tools_and_stages(filmed, report):
     tables = json.loads((results / "tables.json").read_text(encoding="utf-8"))
     assert tables["code"] in page
     assert f"<td>{tables['tools']['pandas']}</td><td>episodes</td>" in page
+    assert page.index('<details id="made"') < page.index('<h3 id="speed')
     encoded = (results / "benchmarks" / "encode").glob("*.tsv")
     seconds = sum(pd.read_csv(path, sep="\t")["s"][0] for path in encoded)
     row = '<th scope="row">encode</th>\n<td class="number">2</td>\n<td class="number">'
@@ -375,21 +438,22 @@ HOSTILE += """<img src=x onerror="document.title = 'run'">"""
 
 
 @pytest.mark.slow
-def test_page_runs_no_script_from_names_or_texts(driver, filmed, plots, tmp_path):
-    config = {"env": HOSTILE, "policy": {"name": "python", "file": HOSTILE}}
+@pytest.mark.parametrize("embed", [False, True])
+def test_page_runs_no_script_from_names_or_texts(driver, filmed, plots, embed, tmp_path):
+    config = {"env": HOSTILE, "policy": {"name": "python", "file": HOSTILE}, "report.embed": embed}
     folder = written(tmp_path / "report", filmed.folder / "results", plots, **config)
     driver.get_log("browser")
     driver.get((folder / "index.html").as_uri())
-    wait(driver, "document.getElementById('film').readyState >= 2")
+    wait(driver, "document.getElementById('film').readyState >= 1")
     assert driver.get_log("browser") == []
-    assert HOSTILE in driver.title and HOSTILE in one(driver, "h1").text
-    assert f"policy python {HOSTILE}".casefold() in one(driver, "header p").text.casefold()
+    assert HOSTILE in driver.title
+    assert f"policy python {HOSTILE}" in one(driver, "h1").text
     script = "document.documentElement.dataset.ran = 1"
     ways = f"""<script>{script}</script><img src="no.png" onerror="{script}">
         <script src="data:text/javascript,{script}"></script><b style="color: red">bold</b>"""
     text = (folder / "index.html").read_text(encoding="utf-8").replace("<main>", f"<main>{ways}")
     driver.get(altered(folder, tmp_path / "altered", "index.html", text.encode()))
-    wait(driver, "document.getElementById('film').readyState >= 2")
+    wait(driver, "document.getElementById('film').readyState >= 1")
     assert driver.execute_script("return document.documentElement.dataset.ran") is None
     refused = [entry["message"] for entry in driver.get_log("browser")]
     assert sum("Content Security Policy" in message for message in refused) >= 4, refused

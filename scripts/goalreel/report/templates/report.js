@@ -20,6 +20,8 @@ const byId = (id) => document.getElementById(id);
 const film = byId("film");
 const finder = byId("finder");
 const list = byId("episodes");
+const wide = film.width > 1.25 * film.height;
+const ACROSS = wide ? MOMENTS / 2 : MOMENTS; // frames in a row of a strip
 const heads = [...byId("columns").children];
 const wholeNumber = new Intl.NumberFormat("en-GB");
 const rounded = new Intl.NumberFormat("en-GB", {
@@ -86,8 +88,8 @@ const CELLS = {
   outcome: (episode) => `${reaches ? (ended[episode] ? "✗ " : "✓ ") : ""}${outcome(episode)}`,
   return: returnOf,
   steps: (episode) => counted(steps[episode]),
-  seed: (episode) => String(seed[episode]),
   time,
+  seed: (episode) => String(seed[episode]),
 };
 
 // Returns the episode of a film frame. An episode begins after the last state of the one before, so
@@ -227,6 +229,21 @@ function show(episode) {
   if (places[episode] >= 0) moveTo(places[episode]);
   else point(episode);
   film.currentTime = moment(frame[episode]);
+  const tried = attempt[episode] ? `.${attempt[episode]}` : "";
+  history.replaceState(null, "", `#${unit}=${number[episode]}${tried}`);
+}
+
+// Returns the row that the address names, or -1: #episode=3, or #reach=3.2 for its attempt 2.
+function linked() {
+  const [, wanted, tried = ""] = location.hash.match(/^#\w+=(\d+)(?:\.(\d+))?$/) ?? [];
+  return number.findIndex(
+    (value, row) => value === Number(wanted) && (tried === "" || attempt[row] === Number(tried)),
+  );
+}
+
+function follow() {
+  const episode = linked();
+  if (episode >= 0) show(episode);
 }
 
 function play() {
@@ -256,11 +273,15 @@ function update() {
 // are drawn side by side. This needs no file other than the film.
 const second = document.createElement("video");
 const strips = new Map(); // finished strips by episode
+const preview = byId("preview");
 let requested = -1; // the episode whose strip is wanted
 let drawing = false;
 
 function point(episode) {
+  if (episode === requested) return;
   requested = episode;
+  preview.classList.add("loading"); // until its first frame is there
+  byId("moments").textContent = `${name(episode)}: loading frames…`;
   if (!drawing) drawStrips();
 }
 
@@ -270,7 +291,7 @@ async function drawStrips() {
     if (!second.src) {
       second.muted = true;
       second.preload = "auto";
-      second.src = film.getAttribute("src").split("#")[0];
+      second.src = film.getAttribute("src");
       await nextEvent("loadeddata");
     }
     for (let shown = -1; shown !== requested; ) {
@@ -279,7 +300,7 @@ async function drawStrips() {
     }
     drawing = false;
   } catch {
-    byId("strip").parentElement.hidden = true; // the film cannot be played, as #broken says
+    preview.hidden = true; // the film cannot be played, as #broken says
   }
 }
 
@@ -301,38 +322,47 @@ function seekTo(shown) {
   return Promise.all([sought, painted]);
 }
 
+function emptyStrip() {
+  const canvas = document.createElement("canvas");
+  const width = Math.min(film.width, 1280 / ACROSS);
+  const height = Math.round((width * film.height) / film.width);
+  canvas.width = ACROSS * (width + 4) - 4;
+  canvas.height = (MOMENTS / ACROSS) * (height + 4) - 4;
+  canvas.id = "strip";
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", "Frames of an episode");
+  return [canvas, width, height];
+}
+
 async function drawStrip(episode) {
-  const strip = byId("strip");
   const count = Math.min(MOMENTS, steps[episode] + 1);
   const shown = Array.from({ length: count }, (_, place) =>
     count > 1 ? Math.round((place * steps[episode]) / (count - 1)) : 0,
   );
   const label = `${name(episode)}: steps ${shown.map(counted).join(", ")}`;
-  // Two rows of wide frames, or one row of others.
-  const across = second.videoWidth > 1.25 * second.videoHeight ? MOMENTS / 2 : MOMENTS;
-  const width = Math.min(second.videoWidth, 1280 / across);
-  const height = Math.round((width * second.videoHeight) / second.videoWidth);
   if (!strips.has(episode)) {
-    const canvas = document.createElement("canvas");
-    const rows = MOMENTS / across;
-    [canvas.width, canvas.height] = [across * (width + 4) - 4, rows * (height + 4) - 4];
+    const [canvas, width, height] = emptyStrip();
     const pen = canvas.getContext("2d");
     for (const [place, step] of shown.entries()) {
       await seekTo(frame[episode] + step);
-      const left = (place % across) * (width + 4);
-      const top = Math.floor(place / across) * (height + 4);
-      pen.drawImage(second, left, top, width, height);
       if (requested !== episode) return;
+      const left = (place % ACROSS) * (width + 4);
+      const top = Math.floor(place / ACROSS) * (height + 4);
+      pen.drawImage(second, left, top, width, height);
+      if (place === 0) present(canvas);
     }
+    canvas.dataset.episode = episode;
+    canvas.setAttribute("aria-label", `${count} frames of ${label}`);
     strips.set(episode, canvas);
     if (strips.size > KEPT) strips.delete(strips.keys().next().value);
   }
-  const canvas = strips.get(episode);
-  [strip.width, strip.height] = [canvas.width, canvas.height];
-  strip.getContext("2d").drawImage(canvas, 0, 0);
-  strip.setAttribute("aria-label", `${count} frames of ${label}`);
-  strip.dataset.episode = episode;
+  present(strips.get(episode));
   byId("moments").textContent = label;
+}
+
+function present(canvas) {
+  byId("strip").replaceWith(canvas);
+  preview.classList.remove("loading");
 }
 
 // Makes each column as wide as its longest text.
@@ -354,8 +384,7 @@ function widths() {
     const widest = Math.max(...texts) + (kind === "number" ? 2 : 0);
     return `${Math.max(head.textContent.length + 1, widest)}ch`;
   });
-  const [first, ...others] = columns;
-  finder.style.setProperty("--columns", `minmax(${first}, 1fr) ${others.join(" ")}`);
+  finder.style.setProperty("--columns", columns.join(" "));
 }
 
 function fit() {
@@ -392,11 +421,14 @@ list.addEventListener("pointermove", (event) => {
   if (!option || event.pointerType !== "mouse" || position === mousePosition) return;
   mousePosition = position;
   const episode = found[Number(option.dataset.place)];
-  if (episode !== requested) point(episode);
+  point(episode);
 });
 for (const head of heads) head.addEventListener("click", () => sortBy(head));
 for (const link of document.querySelectorAll(".seek")) {
-  link.addEventListener("click", () => show(Number(link.dataset.row)));
+  link.addEventListener("click", () => {
+    show(Number(link.dataset.row));
+    film.scrollIntoView({ block: "nearest" });
+  });
 }
 // Space plays the film unless the focused element uses it.
 document.addEventListener("keydown", (event) => {
@@ -414,6 +446,7 @@ for (const form of document.forms) {
 byId("previous").addEventListener("click", () => moveTo((page - 1) * PAGE));
 byId("next").addEventListener("click", () => moveTo((page + 1) * PAGE));
 byId("page").addEventListener("change", () => moveTo((byId("page").valueAsNumber - 1 || 0) * PAGE));
+addEventListener("hashchange", follow);
 film.addEventListener("timeupdate", update);
 film.addEventListener("seeked", update);
 film.addEventListener("error", () => {
@@ -421,8 +454,10 @@ film.addEventListener("error", () => {
 });
 if (film.error) byId("broken").hidden = false; // the error came before this script ran
 
+byId("strip").replaceWith(emptyStrip()[0]);
 widths();
 new ResizeObserver(fit).observe(finder);
 filter();
 update();
 point(found[0]);
+follow();

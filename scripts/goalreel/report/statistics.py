@@ -1,7 +1,7 @@
 """Means, shares and paired differences with their 95% confidence intervals."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -104,7 +104,11 @@ def mean_interval(values: Sequence[float]) -> Interval:
         shifted = (bias + z for z in (-_Z, _Z))
         levels = [normal.cdf(bias + z / (1 - acceleration * z)) for z in shifted]
         bounds = np.quantile(sums, levels) / n
-    # Sums differ between processors in the last digits.
+    return _rounded(mean, bounds)
+
+
+def _rounded(mean: float, bounds: Iterable[float]) -> Interval:
+    """Return an interval with six digits of its bounds, as processors differ in the last ones."""
     return Interval(mean, *(float(f"{bound:.6g}") for bound in bounds))
 
 
@@ -148,7 +152,7 @@ def trainings_interval(means: Sequence[float]) -> Interval:
     if n == 1:
         return Interval(mean, math.nan, math.nan)
     half = student_quantile(n - 1) * np.std(means, ddof=1).item() / math.sqrt(n)
-    return Interval(mean, mean - half, mean + half)
+    return _rounded(mean, (mean - half, mean + half))
 
 
 def trainings_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
@@ -166,8 +170,8 @@ def trainings_difference(a: Sequence[float], b: Sequence[float]) -> PairedDiffer
     mean = float(np.mean(b) - np.mean(a))
     wins, losses = ((sign * np.subtract.outer(b, a) > 0).sum().item() for sign in (1, -1))
     counts = wins, len(a) * len(b) - wins - losses, losses
-    interval = Interval(mean, mean - quantile * error, mean + quantile * error)
-    return PairedDifference(interval, *counts, (quantile + _Z_POWER) * error)
+    interval = _rounded(mean, (mean - quantile * error, mean + quantile * error))
+    return PairedDifference(interval, *counts, float(f"{(quantile + _Z_POWER) * error:.6g}"))
 
 
 def student_quantile(freedom: float) -> float:

@@ -1,10 +1,10 @@
 """Write the page of a suite: its runs in a matrix, their differences in pairs, and their films.
 
-The page is a single file, which opens from disk and loads only images and films of the runs. It is
-drawn from the values of summary.json.
+The page is a single file, which opens from disk and loads only images and films of the runs.
 """
 
 import base64
+import csv
 import hashlib
 import itertools
 import json
@@ -38,7 +38,6 @@ _LARGE = 40  # runs above which cells are small and rows folded
 _MOST_PAIRED = 6  # columns up to which a row compares all pairs, instead of each with the best
 _FILES = {"report": "report/index.html", "film": "film.mp4"}
 _FILES |= {"poster": "stills/poster.png", "preview": "stills/preview.webp"}
-_SUCCESS_BOUNDS = ("success_low", "success_high")
 
 
 @dataclass(frozen=True)
@@ -56,12 +55,26 @@ class SuiteRun:
 class _Cell:
     """The runs of a row and a column, with intervals over its episodes or its trainings."""
 
-    runs: list[dict]  # as in suite.csv
-    means: list[float]  # of the finished runs
+    runs: Sequence[Mapping]  # as in suite.csv
     returns: pd.Series | None  # of a single finished run, by seed
-    mean: Interval | None
-    success: Interval | None
     mark: str = ""  # the result of the comparison with the row's best
+
+    @property
+    def finished(self) -> list[Mapping]:
+        return [run for run in self.runs if run["state"] == "finished"]
+
+    def means(self) -> list[float]:
+        return [run["mean"] for run in self.finished]
+
+    def estimate(self, name: str, low: str, high: str) -> Interval | None:
+        """Return the interval of a column of suite.csv, None without values."""
+        found = [run for run in self.finished if run[name] is not None]
+        if len(self.runs) > 1 and found:
+            return trainings_interval([run[name] for run in found])
+        bounds = (
+            [math.nan if run[k] is None else run[k] for k in (name, low, high)] for run in found
+        )
+        return next((Interval(*values) for values in bounds), None)
 
 
 def write_suite(folder: Path, runs: Sequence[SuiteRun], is_checkpoints: bool, spec: Spec) -> str:
@@ -76,50 +89,46 @@ def write_suite(folder: Path, runs: Sequence[SuiteRun], is_checkpoints: bool, sp
     Returns:
         A line for the log.
     """
-    grouped: dict[str, dict[str, list[SuiteRun]]] = {}
+    found: dict[str, dict[str, list[SuiteRun]]] = {}
     for run in runs:
-        grouped.setdefault(run.row, {}).setdefault(run.column, []).append(run)
+        found.setdefault(run.row, {}).setdefault(run.column, []).append(run)
     columns = sorted({run.column: None for run in runs}, key=int if is_checkpoints else lambda _: 0)
-    names = {c: f"{int(c):,} steps" if is_checkpoints else c for c in columns}
+    names = {column: f"{int(column):,} steps" if is_checkpoints else column for column in columns}
     rows = [
-        _row(folder, label, {c: _cell(folder, group[c]) for c in columns if c in group}, names)
-        for label, group in grouped.items()
+        _row(folder, label, {c: _cell(folder, row[c]) for c in columns if c in row}, names)
+        for label, row in found.items()
     ]
     cells = [cell for row in rows for cell in row["cells"].values()]
     records = [run | {"mark": cell.mark} for cell in cells for run in cell.runs]
-    text = pd.DataFrame(records).drop(columns=["files"]).to_csv(index=False, lineterminator="\n")
-    write_text(folder / "suite.csv", text)
+    table = pd.DataFrame(records).drop(columns="files")
+    write_text(folder / "suite.csv", table.to_csv(index=False, lineterminator="\n"))
     summary = {
         "interval": "trainings" if any(len(cell.runs) > 1 for cell in cells) else "episodes",
         "runs": records,
         "pairs": [pair for row in rows for pair in row["pairs"]],
         "spec": spec.value,
     }
-    text = json.dumps(summary, indent=1, ensure_ascii=False)
+    without_nan = json.loads(json.dumps(summary), parse_constant=lambda _: None)
+    text = json.dumps(without_nan, indent=1, ensure_ascii=False)
     write_text(folder / "summary.json", f"{text}\n")
     unfinished = [run for run in records if run["state"] != "finished"]
-    page = _page(rows, names, is_checkpoints, summary, unfinished)
+    page = _page(
+        rows=rows,
+        names=names,
+        is_checkpoints=is_checkpoints,
+        summary=summary,
+        unfinished=unfinished,
+        is_large=len(runs) > _LARGE,
+        has_all_pairs=len(columns) <= _MOST_PAIRED,
+    )
     write_text(folder / "index.html", page)
-    shown = [f"{len(unfinished):,} without results"] if unfinished else []
-    return ", ".join([pluralize(len(runs), "run"), *shown])
+    note = f", {len(unfinished):,} without results" if unfinished else ""
+    return pluralize(len(runs), "run") + note
 
 
 def _cell(folder: Path, runs: Sequence[SuiteRun]) -> _Cell:
-    read = [_read(folder, run) for run in runs]
-    records, returns = [record for record, _ in read], [found for _, found in read]
-    done = [record for record in records if record["state"] == "finished"]
-    over_trainings = len(runs) > 1
-
-    def estimate(name: str, low: str, high: str) -> Interval | None:
-        found = [record for record in done if record[name] is not None]
-        if not over_trainings or not found:
-            return _interval(*(found[0][key] for key in (name, low, high))) if found else None
-        return trainings_interval([record[name] for record in found])
-
-    mean, success = estimate("mean", "low", "high"), estimate("success", *_SUCCESS_BOUNDS)
-    if success:
-        success = Interval(success.value, max(success.low, 0), min(success.high, 1))
-    return _Cell(records, [record["mean"] for record in done], returns[0], mean, success)
+    records, returns = zip(*(_read(folder, run) for run in runs), strict=True)
+    return _Cell(records, returns[0])
 
 
 def _read(folder: Path, run: SuiteRun) -> tuple[dict, pd.Series | None]:
@@ -130,19 +139,18 @@ def _read(folder: Path, run: SuiteRun) -> tuple[dict, pd.Series | None]:
     since = file.stat().st_mtime if summary else 0.0
     dated = [(log.stat().st_mtime, log) for log in path.glob("logs/**/*.log")]
     logs = [log for time, log in sorted(dated, reverse=True) if time > since]
-    failed = next(((found, log) for log in logs if (found := read_failure(log))), None)
-    error = failed[0]["error"].splitlines()[0] if failed else None
-    files = {key: path / name for key, name in _FILES.items()} | {"log": failed and failed[1]}
+    failure, log = next(((f, log) for log in logs if (f := read_failure(log))), (None, None))
+    files = {key: path / name for key, name in _FILES.items()} | {"log": log}
     returned, success = (summary.get(part) or {} for part in ("return", "success"))
     record = {
         **{"run": run.name, "row": run.row, "column": run.column},
         "training_seed": run.training_seed,
-        "state": "failed" if failed else "finished" if summary else "not finished",
-        "error": error,
+        "state": "failed" if failure else "finished" if summary else "not finished",
+        "error": failure and failure["error"].splitlines()[0],
         "episodes": summary.get("episodes", 0),
         **{name: returned.get(name) for name in ("mean", "low", "high", "std")},
         "success": success.get("share"),
-        **dict(zip(_SUCCESS_BOUNDS, map(success.get, ("low", "high")), strict=True)),
+        **{f"success_{name}": success.get(name) for name in ("low", "high")},
         "files": {key: _address(folder, file) for key, file in files.items()},
     }
     if record["state"] != "finished":
@@ -158,14 +166,14 @@ def _address(folder: Path, file: Path | None) -> str | None:
     return file.relative_to(folder).as_posix() if file and file.is_file() else None
 
 
-def _row(folder: Path, label: str, cells: dict[str, _Cell], names: Mapping) -> dict:
+def _row(folder: Path, label: str, cells: dict[str, _Cell], names: Mapping[str, str]) -> dict:
     """Return a row: its cells with their marks, the pairs, and the film of the deciding seeds."""
-    means = {column: cell.mean.value for column, cell in cells.items() if cell.mean}
-    ranked = sorted(means, key=means.get, reverse=True)
+    means = {c: cell.estimate("mean", "low", "high") for c, cell in cells.items() if cell.finished}
+    ranked = sorted(means, key=lambda column: means[column].value, reverse=True)
     found = {
         (a, b): _difference(cells[b], cells[a])
         for a, b in itertools.combinations(ranked, 2)
-        if len(ranked) <= _MOST_PAIRED or a == ranked[0]
+        if len(names) <= _MOST_PAIRED or a == ranked[0]
     }
     of_best = {b: difference for (a, b), difference in found.items() if a == ranked[0]}
     worse = {b for b, difference in of_best.items() if difference and difference.mean.low > 0}
@@ -174,49 +182,52 @@ def _row(folder: Path, label: str, cells: dict[str, _Cell], names: Mapping) -> d
         cells[column].mark = "not compared"
     for column in (ranked[0], *ties) if worse else ():
         cells[column].mark = "among the best" if ties else "best"
-    bounds = [b for cell in cells.values() if cell.mean for b in vars(cell.mean).values()]
+    bounds = [bound for mean in means.values() for bound in vars(mean).values()]
     compared = folder / "compare" / re.sub(r"[^\w.+-]+", "-", label).strip("-.")
+    film = _address(folder, compared / "compare.mp4")
+    is_whole = all(len(cell.finished) == len(cell.runs) for cell in cells.values())
     return {
         "label": label,
         "cells": cells,
-        "pairs": [
-            {"row": label, "a": a, "b": b} | _values(difference, names[a], names[b])
-            for (a, b), difference in found.items()
-        ],
+        "means": means,
+        "pairs": [_pair(label, *pair, difference, names) for pair, difference in found.items()],
         "is_tie": bool(ties and not worse),
         "span": (np.nanmin(bounds), np.nanmax(bounds)) if bounds else None,
-        "film": _address(folder, compared / "compare.mp4"),
+        "film": film if is_whole else None,
+        "seeds": _filmed_seeds(compared / "compare.csv") if film and is_whole else [],
     }
+
+
+def _filmed_seeds(table: Path) -> list[dict[str, str]]:
+    """Return the rows of the seeds that the film of a comparison shows, in its order."""
+    with table.open(newline="", encoding="utf-8") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["start_s"]]
+    return sorted(rows, key=lambda row: float(row["start_s"]))
 
 
 def _difference(a: _Cell, b: _Cell) -> PairedDifference | None:
     """Return the difference B - A of two cells, None if they cannot be compared."""
     if len(a.runs) > 1 or len(b.runs) > 1:
-        is_enough = min(len(a.means), len(b.means)) > 1
-        return trainings_difference(a.means, b.means) if is_enough else None
+        is_enough = min(len(a.finished), len(b.finished)) > 1
+        return trainings_difference(a.means(), b.means()) if is_enough else None
     shared = a.returns.index.intersection(b.returns.index, sort=True)
     return None if shared.empty else paired_difference(a.returns[shared], b.returns[shared])
 
 
-def _values(found: PairedDifference | None, a: str, b: str) -> dict:
+def _pair(
+    row: str, a: str, b: str, found: PairedDifference | None, names: Mapping[str, str]
+) -> dict:
     """Return the difference A - B in numbers and in words."""
-    if not found:
-        return {"pairs": 0, "sentence": "not compared"}
-    mean = {name: _finite(value) for name, value in vars(found.mean).items()}
-    counts = {name: getattr(found, name) for name in ("pairs", "wins", "ties", "losses")}
-    detectable = _finite(found.detectable)
-    return mean | counts | {"detectable": detectable, "sentence": found.sentence(b, a)}
+    pair = {"row": row, "a": a, "b": b, "pairs": 0, "sentence": "not compared"}
+    if found:
+        mean = {"a_minus_b": found.mean.value, "low": found.mean.low, "high": found.mean.high}
+        counts = {name: getattr(found, name) for name in ("pairs", "wins", "ties", "losses")}
+        sentence = found.sentence(names[b], names[a])
+        pair |= mean | counts | {"detectable": found.detectable, "sentence": sentence}
+    return pair
 
 
-def _finite(value: float) -> float | None:
-    return None if math.isnan(value) else float(f"{value:.6g}")
-
-
-def _interval(value: float, low: float | None, high: float | None) -> Interval:
-    return Interval(value, *(math.nan if bound is None else bound for bound in (low, high)))
-
-
-def _page(rows, names, is_checkpoints: bool, summary: Mapping, unfinished: Sequence) -> str:
+def _page(**values: object) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -224,42 +235,18 @@ def _page(rows, names, is_checkpoints: bool, summary: Mapping, unfinished: Seque
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    files = ("colors.css", "suite.css", "suite.js")
-    *styles, script = ((_TEMPLATES / name).read_text("utf-8") for name in files)
-    style = "".join(styles)
     return environment.get_template("suite.html.j2").render(
-        rows=rows,
-        columns=list(names),
-        names=names,
-        is_checkpoints=is_checkpoints,
-        summary=summary,
-        unfinished=unfinished,
-        is_large=len(summary["runs"]) > _LARGE,
-        most_paired=_MOST_PAIRED,
-        style=style,
-        script=script,
-        digest=_digest,
+        **values,
+        content=lambda name: (_TEMPLATES / name).read_text("utf-8"),
+        allowed=_hash_source,
         pluralize=pluralize,
         number=format_decimals,
-        interval=_interval,
-        scale=_scale,
-        ticks=_ticks,
+        interval=Interval,
+        ticks=lambda span: MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(*span).tolist(),
     )
 
 
-def _digest(text: str) -> str:
-    """Return the hash by which a page's security policy allows an inline script or style."""
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _scale(value: float, span: tuple[float, float], start: float, end: float) -> str:
-    """Return the coordinate of a value, for coordinates of the bounds of its span."""
-    low, high = span
-    share = (value - low) / (high - low) if high > low else 0.5
-    return f"{start + share * (end - start):.1f}"
-
-
-def _ticks(span: tuple[float, float], count: int) -> list[float]:
-    low, high = span
-    ticks = MaxNLocator(nbins=count, steps=[1, 2, 5, 10]).tick_values(low, high)
-    return [tick.item() for tick in ticks if low <= tick <= high]
+def _hash_source(name: str) -> str:
+    """Return the source of a security policy that allows exactly this inline script or style."""
+    digest = hashlib.sha256((_TEMPLATES / name).read_bytes()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -53,6 +53,13 @@ table.addEventListener("click", (event) => {
   if (!button.matches(".play")) sort(button.closest("th"));
   else play(button.ariaPressed === "true" ? null : button.closest(".cell"));
 });
+for (const button of document.querySelectorAll(".seek")) {
+  button.addEventListener("click", () => {
+    const film = button.closest("figure").querySelector("video");
+    film.currentTime = button.dataset.start;
+    film.play();
+  });
+}
 for (const link of document.querySelectorAll('[href^="#row-"]')) {
   link.addEventListener("click", () => (document.querySelector(link.hash).open = true));
 }

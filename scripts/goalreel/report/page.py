@@ -30,7 +30,7 @@ from goalreel.report.reach_rate import policy_label, reach_rate, read_table
 from goalreel.report.statistics import format_decimals
 from goalreel.report.timings import read_timings
 
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 _STYLES, _SCRIPTS = ("colors.css", "report.css"), ("data.js", "report.js")
 _MAX_EMBEDDED = 50_000_000  # bytes of a film; browsers load the whole page before they show it
 
@@ -65,7 +65,7 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
         for path in (sources.film, *sources.tables, *sources.plots, *sources.views.values()):
             link_or_copy(path, temporary / path.name)
         for name in (*_STYLES, "report.js"):
-            (temporary / name).write_bytes((_TEMPLATES / name).read_bytes())
+            (temporary / name).write_bytes((TEMPLATES / name).read_bytes())
         _write_poster(temporary / "poster.png", sources.frames, film.size)
         table = read_table(sources.tables[0], columns(unit))
         rows = write_rows(temporary / "data.js", table, spec.config["film.fps"], unit)
@@ -91,26 +91,19 @@ def _write_poster(path: Path, frames: Path, size: tuple[int, int]) -> None:
 def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec, folder: Path) -> str:
     """Return the page. folder: its files, whose contents are in the page if they are embedded."""
     fps, results = spec.config["film.fps"], sources.film.parent
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     specs = {os.path.relpath(path, results): read_spec(path) for path in sources.artifacts}
     specs["report"] = spec
     # Empty if the stages ran elsewhere and left their benchmarks on object storage.
     timings = read_timings(results / "benchmarks", sources.stages, spec.shard["shards"])
     policy, unit = spec.config["policy"], spec.config["unit"]
     embed = spec.config["report.embed"]
-    return environment.get_template("report.html.j2").render(
+    return open_template("report.html.j2").render(
         embed=embed,
         styles=_STYLES,
         scripts=_SCRIPTS,
         content=lambda name: (folder / name).read_text(encoding="utf-8"),
         allowed=lambda names: " ".join(
-            _hash_source(folder / n) if embed else "'self'" for n in names
+            hash_source(folder / n) if embed else "'self'" for n in names
         ),
         url=partial(_data_url, folder) if embed else quote,
         env=spec.config["env"],
@@ -139,7 +132,19 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec, folder: 
     )
 
 
-def _hash_source(path: Path) -> str:
+def open_template(name: str) -> jinja2.Template:
+    """Return a template, which escapes texts and has no undefined values."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
+
+
+def hash_source(path: Path) -> str:
     """Return the source of a content security policy that allows exactly this script or style."""
     return f"'sha256-{_base64(hashlib.sha256(path.read_bytes()).digest())}'"
 

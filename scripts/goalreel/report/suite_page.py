@@ -3,9 +3,7 @@
 The page is a single file, which opens from disk and loads only images and films of the runs.
 """
 
-import base64
 import csv
-import hashlib
 import itertools
 import json
 import math
@@ -14,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
 import numpy as np
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
@@ -23,6 +20,7 @@ from goalreel.cli import read_failure
 from goalreel.errors import pluralize
 from goalreel.files.atomic import write_text
 from goalreel.provenance.spec import Spec
+from goalreel.report.page import TEMPLATES, hash_source, open_template
 from goalreel.report.reach_rate import read_table
 from goalreel.report.statistics import (
     Interval,
@@ -33,7 +31,6 @@ from goalreel.report.statistics import (
     trainings_interval,
 )
 
-_TEMPLATES = Path(__file__).parent / "templates"
 _LARGE = 40  # runs above which cells are small and rows folded
 _MOST_PAIRED = 6  # columns up to which a row compares all pairs, instead of each with the best
 _FILES = {"report": "report/index.html", "film": "film.mp4"}
@@ -112,7 +109,7 @@ def write_suite(folder: Path, runs: Sequence[SuiteRun], is_checkpoints: bool, sp
     text = json.dumps(without_nan, indent=1, ensure_ascii=False)
     write_text(folder / "summary.json", f"{text}\n")
     unfinished = [run for run in records if run["state"] != "finished"]
-    page = _page(
+    page = open_template("suite.html.j2").render(
         rows=rows,
         names=names,
         is_checkpoints=is_checkpoints,
@@ -120,6 +117,12 @@ def write_suite(folder: Path, runs: Sequence[SuiteRun], is_checkpoints: bool, sp
         unfinished=unfinished,
         is_large=len(runs) > _LARGE,
         has_all_pairs=len(columns) <= _MOST_PAIRED,
+        content=lambda name: (TEMPLATES / name).read_text(encoding="utf-8"),
+        allowed=lambda name: hash_source(TEMPLATES / name),
+        pluralize=pluralize,
+        number=format_decimals,
+        interval=Interval,
+        ticks=lambda span: MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(*span).tolist(),
     )
     write_text(folder / "index.html", page)
     note = f", {len(unfinished):,} without results" if unfinished else ""
@@ -225,28 +228,3 @@ def _pair(
         sentence = found.sentence(names[b], names[a])
         pair |= mean | counts | {"detectable": found.detectable, "sentence": sentence}
     return pair
-
-
-def _page(**values: object) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("suite.html.j2").render(
-        **values,
-        content=lambda name: (_TEMPLATES / name).read_text("utf-8"),
-        allowed=_hash_source,
-        pluralize=pluralize,
-        number=format_decimals,
-        interval=Interval,
-        ticks=lambda span: MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(*span).tolist(),
-    )
-
-
-def _hash_source(name: str) -> str:
-    """Return the source of a security policy that allows exactly this inline script or style."""
-    digest = hashlib.sha256((_TEMPLATES / name).read_bytes()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"

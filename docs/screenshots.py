@@ -55,7 +55,7 @@ def hud_frame(reach: int, before_end: int) -> np.ndarray:
     trajectories = read_trajectories(RESULTS / "trajectories" / "00000.npz")
     cache = open_cache(RESULTS / "frames" / "00000.npz")
     texts = captions(CAPTION, trajectories, ENV, "reach")
-    shown = add_overlay(cache, trajectories, ENV, texts, hud=True, cards=0)
+    shown = add_overlay(cache, trajectories, ENV, texts, hud=True)
     return shown[shown.episode(reach)[-1 - before_end]]
 
 

@@ -9,7 +9,7 @@ def coded_atlas(spec, atlas, output):
     from goalreel.encoding.assembling.encode_atlas import code_atlas
     from goalreel.provenance.user_cache import from_cache
     from goalreel.rendering.atlas import read_atlas
-    from goalreel.rendering.overlay import empty_card
+    from goalreel.rendering.overlay import empty_track
 
     config, encode = spec.config, spec.config["film_encoder"]
 
@@ -17,7 +17,7 @@ def coded_atlas(spec, atlas, output):
         drawn = read_atlas(atlas)
         seen = drawn.background, config["env"], config["overlay.hud"]
         quantizers = encode["qp"], encode["card_qp"]
-        coded = code_atlas(drawn, *empty_card(*seen), quantizers, spec)
+        coded = code_atlas(drawn, *empty_track(*seen), quantizers, spec)
         write_coded_atlas(output, coded)
 
     return from_cache(spec, output, read_coded_atlas, make)

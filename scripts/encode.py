@@ -14,21 +14,28 @@ def encode(spec, frames, trajectories, output, coded_atlas=None, height: int = 0
     from goalreel.films.segment import assemble_blocks, assemble_segment, encode_segment
     from goalreel.rendering.frame_cache import open_cache
     from goalreel.rendering.overlay import add_overlay, captions
+    from goalreel.rendering.title_cards import card_texts, title_cards
     from goalreel.simulation.trajectories import read_trajectories
 
     config, images = spec.config, open_cache(frames, (height, width))
-    episodes, env = read_trajectories(trajectories), config["env"]
-    texts = captions(config["overlay.caption"], episodes, env, config["unit"])
-    seen = texts, config["overlay.hud"], config["card_frames"], config["render.scale"]
+    episodes, env, unit = read_trajectories(trajectories), config["env"], config["unit"]
+    texts, card = captions(config["overlay.caption"], episodes, env, unit), config["title_card"]
+    encoder = config["film_encoder"]
+    seen = texts, config["overlay.hud"], encoder["encoder"] == "assemble", config["render.scale"]
     cache = add_overlay(images, episodes, env, *seen)
+    titles = None
+    if card:
+        rows = map(episodes.episodes.row, range(len(episodes)))
+        lines = [card_texts(row, env, card["policy"], unit, card["count"]) for row in rows]
+        titles = title_cards(cache.background.shape[:2], lines, card["frames"])
     extra = {"source": cache.source} | ({"sizes": images.sizes} if images.sizes else {})
     fps, comment = config["film.fps"], spec.extended(**extra).text
-    encoder = config["film_encoder"]
     if encoder["encoder"] != "assemble":
         make = encode_segment if encoder["encoder"] == "x264" else assemble_blocks
-        make(cache, output, fps, encoder, comment)
+        make(cache, output, fps, encoder, comment, titles)
     elif coded_atlas is None:
         raise GoalreelError("--coded-atlas: Needed to assemble this film. Add --coded-atlas FILE.")
     else:
-        assemble_segment(cache, read_coded_atlas(coded_atlas), episodes, output, fps, comment)
-    return f"{len(cache)} frames in {output.stat().st_size} bytes"
+        coded = read_coded_atlas(coded_atlas)
+        assemble_segment(cache, coded, episodes, output, fps, comment, titles)
+    return f"{len(cache) + len(titles or ())} frames in {output.stat().st_size} bytes"

@@ -20,7 +20,7 @@ def training_progress(spec, film, table, sums, policy=None, atlas=None):
         write_film(film, filmed, title, spec)
         with replacing(table) as temporary:
             filmed.table.to_csv(temporary, index=False, lineterminator="\n")
-        frames = len(filmed.cache)
+        frames = sum(chapter.frames for chapter in filmed.chapters)
     write_sums(sums, [table])
     checkpoints = len(learner.checkpoint_steps)
     return f"{len(filmed.chapters)} attempts, {checkpoints} checkpoints, {frames} frames"

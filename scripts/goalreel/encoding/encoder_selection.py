@@ -19,7 +19,7 @@ _X264 = {"small": ("veryfast", 28), "balanced": ("veryfast", 23), "best": ("very
 # bytes (FrozenLake 2.07), at a PSNR 1.7 dB lower to 9 dB higher (benchmarks/results/presets.md).
 _X264_DRAWN = _X264 | {"balanced": ("ultrafast", 23)}
 _ONLY_X264 = ("preset", "qp", "crf")
-MOST_PICTURES = 1 << 14  # per assembled episode, title card included, as in sample_parts
+MOST_PICTURES = 1 << 14  # per assembled episode, without its title card, as in sample_parts
 # The Mountain Car scene is 600 x 400 units. _LOWEST: the lowest row that the car's wheels reach.
 # _HUD_ROWS: height of the HUD at the bottom of the frame, if the scale is at least _SMALLEST.
 _ROWS, _COLUMNS, _LOWEST, _HUD_ROWS, _SMALLEST = 400, 600, 366, 26, 8 / 15
@@ -70,13 +70,9 @@ def encoder_errors(config: Mapping) -> Iterator[tuple[str, str]]:
         yield "overlay.hud", "the HUD would share macroblocks with the car at this size"
     if overlay["caption"] and not _caption_fits(config["render"]):
         yield "overlay.caption", "the caption would share pixels with the car at this size"
-    card = max(card_frames(overlay["title_card"], config["film"]["fps"]), 1)
-    if card + (config["max_episode_steps"] or 0) + 1 > MOST_PICTURES:
-        most = MOST_PICTURES - card - 1
-        yield (
-            "max_episode_steps",
-            f"an assembled episode has at most {most:,} steps after its title card",
-        )
+    most = MOST_PICTURES - 2  # besides the empty track and the reset
+    if (config["max_episode_steps"] or 0) > most:
+        yield "max_episode_steps", f"an assembled episode has at most {most:,} steps"
 
 
 def _hud_fits(render: Mapping) -> bool:
@@ -104,11 +100,14 @@ def x264(config: Mapping) -> dict:
 
 
 def cards(config: Mapping, choice: EncoderChoice) -> int:
-    """Return the frames per title card; an assembled episode needs one as its reference."""
+    """Return the frames before each episode.
+
+    An episode that is assembled from a coded atlas needs one of the empty track, its reference.
+    """
     frames = card_frames(config["overlay"]["title_card"], config["film"]["fps"])
     return max(frames, 1) if choice.assembled else frames
 
 
 def card_frames(seconds: float, fps: int) -> int:
-    """Return the frames of a title card: 0 if `seconds` is 0, else at least 1."""
-    return max(round(seconds * fps), 1) if seconds > 0 else 0
+    """Return the frames of a title card: 0 if `seconds` is 0, else at least 2."""
+    return max(round(seconds * fps), 2) if seconds > 0 else 0

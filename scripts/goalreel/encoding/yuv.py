@@ -60,9 +60,10 @@ class Yuv420p:
         clean = planes(self._background.reshape(self._shape))  # background without patches
         drawn = _DrawnPlanes(self._drawn, canvas) if self._drawn else None
         last_numbers = [NOTHING] * len(self._patches)
-        indices = [layer.index.tolist() for layer in self._layers]
-        for frame in which if which is not None else range(len(self)):
-            numbers = [index[frame] for index in indices]
+        which = range(len(self)) if which is None else which
+        indices = [layer.index[which].tolist() for layer in self._layers]
+        for place, frame in enumerate(which):
+            numbers = [index[place] for index in indices]
             if drawn:
                 drawn.show(frame)
             if numbers != last_numbers:
@@ -148,8 +149,13 @@ def whole_planes(frame: np.ndarray) -> Planes:
 
     The padding repeats the last row and column. Decoders crop it.
     """
-    down, across = -frame.shape[0] % SIDE, -frame.shape[1] % SIDE
-    shown = zip(planes(planar(frame)), _SHARES, strict=True)
+    return pad_planes(planes(planar(frame)))
+
+
+def pad_planes(picture: Planes) -> Planes:
+    """Return the planes of a picture, padded as by `whole_planes`."""
+    down, across = (-length % SIDE for length in picture[0].shape)
+    shown = zip(picture, _SHARES, strict=True)
     return tuple(np.pad(p, ((0, down // n), (0, across // n)), "edge") for p, n in shown)
 
 

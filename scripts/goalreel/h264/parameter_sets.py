@@ -1,7 +1,7 @@
 """Write the sequence and picture parameter sets of assembled films.
 
 There are two kinds of streams. In a chained stream each picture refers to the one before it. In
-any other stream the pictures of an episode refer to its title card.
+any other stream the pictures of an episode refer to its first one.
 
 Source: Rec. ITU-T H.264, 7.3.2.1 and 7.3.2.2, A.2 (profiles), Annex E (video usability
 information); ISO/IEC 14496-15, 5.3.3 (avcC).
@@ -29,7 +29,7 @@ class StreamParameters:
 
     size: tuple[int, int]  # (width, height) after cropping, in pixels, even
     fps: Fraction
-    chained: bool = False  # pictures refer to the one before instead of the title card
+    chained: bool = False  # pictures refer to the one before instead of the first one
 
     @property
     def macroblocks(self) -> tuple[int, int]:

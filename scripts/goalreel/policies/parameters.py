@@ -34,6 +34,7 @@ PIXEL_KWARGS = {
     _ALE: {"frameskip": 1, "obs_type": "grayscale", "repeat_action_probability": 0.0},
     _MARIO: {"obs_type": "rgb"},
 }
+_DEFAULTS = (None, [], {}, "act")  # values of parameters that labels omit, as True
 
 
 def parameters(policy: str, env: str) -> tuple[str, ...] | None:
@@ -54,3 +55,21 @@ def _family(env: str) -> str:
 def is_trained_here(policy: Mapping) -> bool:
     """Return whether the run itself trains the policy of this `policy` section."""
     return policy["name"] in LEARNERS and policy.get("file") is None
+
+
+def policy_label(policy: Mapping) -> str:
+    """Return a policy's label, such as "pump, epsilon 0" or "sb3 ppo.zip, algorithm PPO".
+
+    The label omits parameters with the values None, True, [], {} and "act".
+    """
+    name = " ".join(str(policy[key]) for key in ("name", "file") if policy.get(key) is not None)
+    others = (
+        f"{key} {_short(value)}"
+        for key, value in policy.items()
+        if key not in ("name", "file") and value is not True and value not in _DEFAULTS
+    )
+    return ", ".join([name, *others])
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

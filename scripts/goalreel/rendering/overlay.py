@@ -1,9 +1,8 @@
-"""The overlay: title cards, captions and the HUD, as layers over a shard's frames.
+"""The overlay: captions and the HUD, as layers over a shard's frames.
 
-`add_overlay` adds them. A card is the empty track, or elsewhere the episode's first frame, with the
-caption and the HUD of the reset. The caption stays through the episode. In Mountain Car the text is
-in rows that the car never reaches. Elsewhere small frames are enlarged, and the text is in bands
-above and below. The overlay depends only on the episode.
+`add_overlay` adds them. In Mountain Car the text is in rows that the car never reaches. Elsewhere
+small frames are enlarged, and the text is in bands above and below. The overlay depends only on the
+episode.
 """
 
 from collections.abc import Callable
@@ -70,18 +69,19 @@ def add_overlay(
     env: str,
     texts: list[str] | None,
     hud: bool,
-    cards: int,
+    track: bool = False,
     scale: int | None = None,
 ) -> FrameCache:
-    """Return a shard's frames with its overlay, and `cards` frames before each reset frame.
+    """Return a shard's frames with its overlay.
 
     Args:
         cache: the frames.
         trajectories: those of the shard.
         env: the environment's id.
-        texts: the caption of each episode, from its card to its end; None for no captions.
+        texts: the caption of each episode; None for no captions.
         hud: whether to add a HUD.
-        cards: the number of frames of a card, which begins its episode.
+        track: whether each episode begins with a frame of Mountain Car's empty track, to which all
+            others refer in an assembled film.
         scale: the factor by which images are enlarged; None for `fitting_scale`.
 
     Raises:
@@ -93,16 +93,16 @@ def add_overlay(
         )
     cache, rows = add_bands(cache, scale, texts is not None, hud)
     canvas, (images,), resets = Canvas(cache.background), cache.layers, cache.offsets[:-1]
+    added = resets if track else resets[:0]
     # Mountain Car's background is the empty track.
-    on_card = images.index[resets] if isinstance(images, BlockLayer) else NOTHING
-    layers = [_with_cards(images, cache.offsets, cards, on_card)]
-    offsets = cache.offsets + cards * np.arange(len(cache.offsets))
+    layers = [_insert(images, added, NOTHING)]
+    offsets = cache.offsets + track * np.arange(len(cache.offsets))
     if texts is not None:
         index = np.repeat(np.arange(len(resets), dtype=np.int32), np.diff(offsets))
         layers.append(Layer("caption", join(rows.caption(canvas, text) for text in texts), index))
     if hud:
         for layer in hud_layers(canvas, rows, trajectories, env):
-            layers.append(_with_cards(layer, cache.offsets, cards, 0))  # with the values of a reset
+            layers.append(_insert(layer, added, 0))  # with the values of a reset
     return replace(cache, layers=tuple(layers), offsets=offsets)
 
 
@@ -145,8 +145,8 @@ def add_bands(
     return cache, TextRows(inset, size, rows[1] - size, rows[0] - band + inset, size)
 
 
-def empty_card(background: np.ndarray, env: str, hud: bool) -> tuple[np.ndarray, tuple[int, int]]:
-    """Return the title card without its caption, (H, W, 3) uint8.
+def empty_track(background: np.ndarray, env: str, hud: bool) -> tuple[np.ndarray, tuple[int, int]]:
+    """Return the frame of the empty track without its caption, (H, W, 3) uint8.
 
     Args:
         background: the empty track.
@@ -154,25 +154,21 @@ def empty_card(background: np.ndarray, env: str, hud: bool) -> tuple[np.ndarray,
         hud: whether there is a HUD.
 
     Returns:
-        The card, and the range of its rows that no caption or HUD covers.
+        The frame, and the range of its rows that no caption or HUD covers.
     """
-    card, canvas, rows = background.copy(), Canvas(background), track_rows(background)
+    frame, canvas, rows = background.copy(), Canvas(background), track_rows(background)
     # At a reset, step, return and velocity are 0.
     patches = [draw(0) for _, draw in _hud_parts(canvas, rows, env).values()] if hud else []
     for patch in patches:
-        patch.paste(card, 0)
+        patch.paste(frame, 0)
     top, _, height, _ = rows.caption(canvas, "Ag").boxes[0].tolist()
     lowest = min((int(patch.boxes[0, 0]) for patch in patches), default=len(background))
-    return card, (top + height, lowest)
+    return frame, (top + height, lowest)
 
 
-def _with_cards(
-    layer: Layer | BlockLayer, offsets: np.ndarray, cards: int, shown: int | np.ndarray
-) -> Layer | BlockLayer:
-    """Return a layer with `cards` more frames before each episode, which show `shown`."""
-    resets = offsets[:-1]
-    on_cards = np.repeat(np.broadcast_to(shown, resets.shape), cards)
-    return replace(layer, index=np.insert(layer.index, np.repeat(resets, cards), on_cards))
+def _insert(layer: Layer | BlockLayer, places: np.ndarray, shown: int) -> Layer | BlockLayer:
+    """Return a layer with one more frame before each of `places`, which shows `shown`."""
+    return replace(layer, index=np.insert(layer.index, places, shown))
 
 
 def hud_layers(canvas: Canvas, rows: TextRows, trajectories: Trajectories, env: str) -> list[Layer]:

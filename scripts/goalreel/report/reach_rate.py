@@ -2,18 +2,18 @@
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
 from goalreel.errors import UnusableFileError
 from goalreel.files.damage import reporting_damage
+from goalreel.policies.parameters import policy_label as policy_label
 from goalreel.report.statistics import Interval, share_interval
 
 _DTYPES = dict.fromkeys(("reach", "episode", "attempt", "steps"), "int64")
 _DTYPES |= {"seed": "uint64"} | dict.fromkeys(("return", "start_s", "initial_position"), "float64")
 _DTYPES |= dict.fromkeys(("reached", "terminated", "truncated"), "bool")
-_DEFAULTS = (None, [], {}, "act")  # values of policy parameters that labels omit, as True
 
 
 def reach_rate(attempts_csv: str | os.PathLike) -> tuple[int, Interval]:
@@ -39,21 +39,3 @@ def read_table(table: str | os.PathLike, columns: Sequence[str]) -> pd.DataFrame
         # Recorded states without a seed have -1.
         dtypes = _DTYPES | {"seed": "int64"}
         return pd.read_csv(table, usecols=list(columns), dtype=dtypes)[list(columns)]
-
-
-def policy_label(policy: Mapping) -> str:
-    """Return a policy's label, such as "pump, epsilon 0" or "sb3 ppo.zip, algorithm PPO".
-
-    The label omits parameters with the values None, True, [], {} and "act".
-    """
-    name = " ".join(str(policy[key]) for key in ("name", "file") if policy.get(key) is not None)
-    others = (
-        f"{key} {_short(value)}"
-        for key, value in policy.items()
-        if key not in ("name", "file") and value is not True and value not in _DEFAULTS
-    )
-    return ", ".join([name, *others])
-
-
-def _short(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

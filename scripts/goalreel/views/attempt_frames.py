@@ -82,7 +82,7 @@ class RunAttempts:
         env, hud = self.config["env"], self.config["overlay.hud"]
         texts = captions(self.config["overlay.caption"], played, env, self.config["unit"])
         scale, rows = self.config["render"]["scale"], played.episodes
-        yuv = Yuv420p(add_overlay(cache, played, env, texts, hud, 0, scale))
+        yuv = Yuv420p(add_overlay(cache, played, env, texts, hud, False, scale))
         return [
             AttemptFrames(numbers[pair], rows.row(place), yuv, cache.episode(place))
             for place, pair in enumerate(rows.pairs())

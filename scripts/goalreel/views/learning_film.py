@@ -30,6 +30,7 @@ from goalreel.rendering.atlas import Atlas
 from goalreel.rendering.captions import caption
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import add_overlay
+from goalreel.rendering.title_cards import title_cards
 from goalreel.simulation.episodes import EpisodeRecorder, simulate_episodes
 from goalreel.simulation.reaches import assemble, to_batch
 from goalreel.simulation.trajectories import Trajectories
@@ -64,7 +65,8 @@ def read_learner(policy: Mapping, trained: Path | None) -> CheckpointPolicies:
 class LearningFilm:
     """The frames of the film, its chapters and its table."""
 
-    cache: FrameCache  # of each attempt a title card, then its frames
+    cache: FrameCache  # of the attempts
+    titles: FrameCache | None  # their title cards
     chapters: tuple[Chapter, ...]  # one per attempt, with its card
     # One row per attempt: checkpoint_step, attempt (from 1), seed, steps, return, the outcome,
     # first_frame (of the reset state), frames (steps + 1), card_frames (before first_frame).
@@ -97,18 +99,21 @@ def learning_film(
         table = pd.DataFrame({"checkpoint_step": np.repeat(learner.checkpoint_steps, attempts)})
         table["attempt"] = played.episodes.attempt + 1
         table = table.join(pd.DataFrame(rows)[["seed", "steps", "return", *endings]])
-        labels = []
+        labels, texts = [], []
         for step, number, row in zip(table["checkpoint_step"], table["attempt"], rows, strict=True):
-            which = f" · attempt {number} of {attempts}" if attempts > 1 else ""
+            after, which = f"After {pluralize(step, 'decision')}", f"ttempt {number} of {attempts}"
             result = caption(template, row, env, config["unit"])
-            labels.append(f"After {pluralize(step, 'decision')}{which} · {result}")
-        cards = card_frames(config["overlay.title_card"], config["film.fps"])
-        overlay = labels, config["overlay.hud"], cards, config["render"]["scale"]
+            labels.append(" · ".join([after, *([f"a{which}"] if attempts > 1 else ()), result]))
+            texts.append((env, after, f"A{which}", f"seed {row['seed']}"))
+        overlay = labels, config["overlay.hud"], False, config["render"]["scale"]
         cache = add_overlay(cache, played, env, *overlay)
-        starts, lengths = cache.offsets[:-1], np.diff(cache.offsets)
-        table = table.assign(first_frame=starts + cards, frames=lengths - cards, card_frames=cards)
-        chapters = map(Chapter, lengths.tolist(), labels)
-        yield LearningFilm(cache, tuple(chapters), table)
+        cards = card_frames(config["overlay.title_card"], config["film.fps"])
+        titles = title_cards(cache.background.shape[:2], texts, cards) if cards else None
+        lengths = np.diff(cache.offsets)
+        starts = cache.offsets[:-1] + cards * np.arange(1, len(cache.offsets))
+        table = table.assign(first_frame=starts, frames=lengths, card_frames=cards)
+        chapters = map(Chapter, (lengths + cards).tolist(), labels)
+        yield LearningFilm(cache, titles, tuple(chapters), table)
 
 
 def play_attempts(
@@ -134,5 +139,6 @@ def write_film(path: str | os.PathLike, film: LearningFilm, title: str, spec: Sp
     fps, comment = spec.config["film.fps"], spec.extended(source=film.cache.source).text
     with replacing(path) as temporary:
         segment = temporary.with_suffix(".segment.mp4")
-        encode_segment(film.cache, segment, fps, spec.config["view_encoder"], comment)
+        how = spec.config["view_encoder"], comment, film.titles
+        encode_segment(film.cache, segment, fps, *how)
         join([(segment, film.chapters)], temporary, fps, title, comment)

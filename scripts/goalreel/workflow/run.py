@@ -8,7 +8,7 @@ from functools import cached_property
 
 from goalreel.encoding.encoder_selection import EncoderChoice, cards, choose, x264
 from goalreel.environments.registry import EnvTraits, describe
-from goalreel.policies.parameters import is_trained_here
+from goalreel.policies.parameters import is_trained_here, policy_label
 
 CHOICES = ("episodes", "reaches", "seeds")  # options that select what to film
 
@@ -94,11 +94,15 @@ class Run:
     @cached_property
     def _derived(self) -> dict[str, object]:
         """The values that stages derive from the options."""
-        policy = self.config["policy"]
+        policy, frames = self.config["policy"], cards(self.config, self.encoder)
+        card = frames - self.encoder.assembled  # without the empty track, see `cards`
         derived = {
             "film_encoder": self.encoder.settings,
             "view_encoder": x264(self.config),
-            "card_frames": cards(self.config, self.encoder),
+            "card_frames": frames,
+            # Without title cards, no segment depends on the number of episodes.
+            "title_card": card
+            and {"frames": card, "policy": policy_label(policy), "count": self.count},
             "variant": policy.get("variant"),
             "learner": {k: policy[k] for k in ("name", "checkpoint", "file") if k in policy},
             "unit": self.unit,

@@ -111,6 +111,7 @@ _ENVIRONMENT = ("env", "env_kwargs", "env_wrappers", "max_episode_steps")
 _PLAYED = (*_ENVIRONMENT, "policy", "check_determinism")
 _FILM = ("env", "film.fps", "card_frames")
 _PAGE = ("colors.css", "report.css", "report.html.j2", "report.js")
+_TEXTS = ("overlay.caption", "overlay.hud")
 _IMPORTED = {"recording": "import_recording"}  # the stage that imports what a policy plays
 _VIDEO = ("env", "film.fps", "view_encoder")
 _EPISODES = {"frames": _frames, "trajectories": "simulate"}
@@ -176,7 +177,7 @@ FILM = {
         "Encode a shard's video, with captions and a keyframe at the start of each episode.",
         inputs={"coded_atlas": "coded_atlas", **_EPISODES},
         outputs={"output": "segments/{shard}.mp4"},
-        config=(*_FILM, "overlay.caption", "overlay.hud", "render.scale", "film_encoder", "unit"),
+        config=(*_FILM, "title_card", *_TEXTS, "render.scale", "film_encoder", "unit"),
         tools=_ENCODING,
         scope="shard",
     ),
@@ -276,8 +277,7 @@ _VIEWS = {
         "Write chosen episodes and snippets as separate videos.",
         inputs={"atlas": "atlas", "policy": _trained_policy, **_EPISODES},
         outputs={"output": "clips/"},
-        config=("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render")
-        + ("view_encoder", "unit"),
+        config=("env", "film.fps", "clips", *_TEXTS, "render", "view_encoder", "unit"),
         tools=(*_ENCODING, "artist"),
         threads=4,
     ),

@@ -1,6 +1,6 @@
 """Read and write coded atlases: every picture of an atlas coded once as a P slice.
 
-Each slice refers only to the title card, an IDR picture, and no picture refers to it. It therefore
+Each slice refers only to the empty track, an IDR picture, and no picture refers to it. It therefore
 fits any frame of a film. A coded atlas depends on the atlas, the quality and the rows that its
 slices cover, and is kept in the user's cache folder across runs. The file is a compressed .npz:
 
@@ -8,11 +8,11 @@ slices cover, and is kept in the user's cache folder across runs. The file is a 
     spec              JSON, the provenance of the file
     digests           (pictures, 16) uint8, layers.Patches.digests of the atlas
     slices, offsets   concatenated slices from sample_parts.to_part, (pictures + 1,) offsets
-    quantisers        QP of the pictures and of the card
+    quantisers        QP of the pictures and of the track
     rows              macroblock rows of the caption slice at the top and of the picture slices
     colours           (colors, 3, 2) int16, weights from h264.prediction.plain_color
-    luma, blue, red   the decoded empty card, padded to whole macroblocks, uint8
-    card, bits        two I slices of the card, captions and below: packed bits, (2,) bit counts
+    luma, blue, red   the decoded track, padded to whole macroblocks, uint8
+    card, bits        two I slices of the track, captions and below: packed bits, (2,) bit counts
 """
 
 import os
@@ -32,13 +32,13 @@ _KIND = "coded atlas"
 
 @dataclass(frozen=True)
 class CodedAtlas:
-    """Coded pictures and the title card that they refer to."""
+    """Coded pictures and the empty track that they refer to."""
 
     slices: Mapping[bytes, bytes]  # slice by digest of the picture
-    quantizers: tuple[int, int]  # QP of the pictures and of the card
+    quantizers: tuple[int, int]  # QP of the pictures and of the track
     rows: tuple[int, int]  # macroblock rows of the caption slice and of the picture slices
     colors: tuple  # weights from h264.prediction.plain_color
-    planes: Planes  # the decoded card
+    planes: Planes  # the decoded track
     card: tuple[np.ndarray, np.ndarray]  # slice data of its two I slices, one bit per element
     spec: Spec = NO_SPEC
 

@@ -1,4 +1,4 @@
-"""Code the pictures of an atlas, and the title card that they refer to, as H.264 slices."""
+"""Code the pictures of an atlas, and the empty track that they refer to, as H.264 slices."""
 
 from dataclasses import replace
 
@@ -31,9 +31,9 @@ def code_atlas(
 
     Args:
         atlas: the pictures.
-        card: (H, W, 3) uint8, the track with the parts common to all title cards.
+        card: (H, W, 3) uint8, the empty track, see overlay.empty_track.
         clear: (start, end) of the pixel rows between captions and HUD.
-        quantizers: QP of the pictures and of the card, 1 to 51.
+        quantizers: QP of the pictures and of the track, 1 to 51.
         spec: the spec of the coded atlas.
 
     Raises:

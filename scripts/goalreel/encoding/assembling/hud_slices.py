@@ -2,7 +2,7 @@
 
 Every macroblock row of a field is its own slice, so that step, return and velocity combine freely
 and each has few values to code. HUD slices are coded per shard, because only a shard knows its
-values. The title card shows the HUD of the reset state, and the slices refer to it.
+values. The empty track has the HUD of the reset state, and the slices refer to it.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ def hud_slices(
     Args:
         layers: the layers of the HUD, each with a patch in every frame; empty without a HUD.
         background: the empty track, (H, W, 3) uint8.
-        coded_atlas: the pictures and the card that slices refer to.
+        coded_atlas: the pictures and the track that slices refer to.
         store: the store that receives the parts.
 
     Returns:

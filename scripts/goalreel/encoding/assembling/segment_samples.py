@@ -1,7 +1,7 @@
 """Assemble the samples of a segment from a frame cache and a coded atlas.
 
-An episode begins with an IDR picture, its title card: the track, with the caption in its own slice.
-All other pictures refer to the card. They consist of a slice of the coded atlas, in which skipped
+An episode begins with an IDR picture, the empty track, with the caption in its own slice. All other
+pictures refer to the track. They consist of a slice of the coded atlas, in which skipped
 macroblocks keep the caption, and of HUD slices below.
 """
 
@@ -33,7 +33,7 @@ def samples_of(
     """Return the sizes of the samples of a shard and the samples, overlay included.
 
     Args:
-        cache: the frames. The first frame of each episode must be its title card: the track, the
+        cache: the frames. The first frame of each episode must be the empty track, with the
             caption and the HUD of the reset state.
         coded_atlas: the pictures of the frames.
         trajectories: the trajectories of the shard, to name episodes in errors.
@@ -50,7 +50,7 @@ def samples_of(
     changed = np.logical_or.reduce(
         [layer.index != there for layer, there in zip((picture, *hud), on_card, strict=True)]
     )
-    assert not changed[starts].any(), "an assembled episode must start with a title card"
+    assert not changed[starts].any(), "an assembled episode must start with the track"
     slices = [coded_atlas.slices.get(digest) for digest in picture.patches.digests()]
     _check_pictures(slices, picture, cache, trajectories)
     columns = [_pictures(picture, slices, coded_atlas, store)]
@@ -67,7 +67,7 @@ def _check_lengths(lengths: np.ndarray, trajectories: Trajectories) -> None:
     for episode in np.flatnonzero(lengths > MOST_PICTURES)[:1].tolist():
         raise GoalreelError(
             f"reach {trajectories.episodes.row(episode)['reach']}: An assembled episode has up to "
-            f"{MOST_PICTURES:,} frames with its title card, this one has {lengths[episode]:,}. Set "
+            f"{MOST_PICTURES:,} frames with the empty track, this one has {lengths[episode]:,}. Set "
             f"encode.encoder to x264."
         )
 
@@ -79,7 +79,7 @@ def _check_pictures(
     missing = np.array([*(part is None for part in slices), False])  # the index -1 is no picture
     for frame in np.flatnonzero(missing[picture.index])[:1]:
         episode = int(np.searchsorted(cache.offsets, frame, "right")) - 1
-        # Counted from the end, since a title card comes before the reset state.
+        # Counted from the end, since the empty track comes before the reset state.
         state = trajectories.offsets[episode + 1] - (cache.offsets[episode + 1] - frame)
         row = trajectories.episodes.row(episode)
         step = state - trajectories.offsets[episode]

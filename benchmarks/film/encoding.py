@@ -153,13 +153,13 @@ def mountain_car(folder: Path, reaches: int):
     return folder / "trajectories.npz", folder / "frames.npz"
 
 
-def filmed(film: Film, folder: Path, cards: int = 0, episodes: int | None = None):
+def filmed(film: Film, folder: Path, captions: bool = False, episodes: int | None = None):
     """Return the frames of a shard of the default size, or of as many episodes as FRAMES needs.
 
     Args:
         film: the environment.
         folder: for the frame cache.
-        cards: number of title card frames. With any, return a whole shard with captions.
+        captions: return a whole shard, with captions.
         episodes: of that shard.
     """
     from goalreel.environments.environment import make_environment
@@ -174,9 +174,9 @@ def filmed(film: Film, folder: Path, cards: int = 0, episodes: int | None = None
     if film.id == ENV:
         return open_cache(mountain_car(folder, 6)[1])
     policy = {"extra_files": [], "batch": True, **film.policy(folder)}
-    episodes = episodes or describe(film.id).shard_size if cards else 1
+    episodes = episodes or describe(film.id).shard_size if captions else 1
     path, cache = folder / "f.npz", ()
-    while not cache or (len(cache) < FRAMES and not cards):
+    while not cache or (len(cache) < FRAMES and not captions):
         options = {"env": film.id, "max_episode_steps": film.max_episode_steps}
         environment = make_environment(options)
         with filming(path, environment) as recorder:
@@ -184,10 +184,10 @@ def filmed(film: Film, folder: Path, cards: int = 0, episodes: int | None = None
             made = simulate_reaches(*given, success=None, recorder=recorder)
             recorder.write(made.digest(), NO_SPEC)
         cache, episodes = open_cache(path), 2 * episodes
-    if not cards:
+    if not captions:
         return cache
     texts = [f"Episode {number}" for number in range(len(made))]
-    return add_overlay(cache, made, film.id, texts, hud=False, cards=cards)
+    return add_overlay(cache, made, film.id, texts, hud=False)
 
 
 # Tables
@@ -201,7 +201,7 @@ def quality(folder: Path, options) -> None:
     from goalreel.films.segment import assemble_segment, encode_segment
     from goalreel.rendering.atlas import read_atlas
     from goalreel.rendering.frame_cache import open_cache
-    from goalreel.rendering.overlay import add_overlay, captions, empty_card
+    from goalreel.rendering.overlay import add_overlay, captions, empty_track
     from goalreel.simulation.trajectories import read_trajectories
 
     episodes = options.episodes or 100
@@ -211,7 +211,7 @@ def quality(folder: Path, options) -> None:
     def shown(hud: bool, caption: str):
         trajectories = read_trajectories(paths[0])
         texts = captions(caption, trajectories, ENV, "reach")
-        return add_overlay(open_cache(paths[1]), trajectories, ENV, texts, hud, cards=1)
+        return add_overlay(open_cache(paths[1]), trajectories, ENV, texts, hud, track=True)
 
     def assembled(coded_atlas: Path, hud: bool, caption: str, path: Path) -> None:
         parts = read_coded_atlas(coded_atlas), read_trajectories(paths[0])
@@ -233,7 +233,7 @@ def quality(folder: Path, options) -> None:
             if not coded.exists():
                 seen = atlas.background, ENV, hud
                 given = quantizers["qp"], quantizers["card_qp"]
-                write_coded_atlas(coded, code_atlas(atlas, *empty_card(*seen), given))
+                write_coded_atlas(coded, code_atlas(atlas, *empty_track(*seen), given))
             work = partial(assembled, coded, hud, caption)
             works["assembled", overlay] = work, shown(hud, caption)
         for preset in ("ultrafast", "veryfast", "medium"):
@@ -264,15 +264,23 @@ def quality(folder: Path, options) -> None:
 def blocks(folder: Path, options) -> None:
     """Compare films assembled from blocks with x264's."""
     films = FILMS[:4] + FILMS[5:9]
-    drawn(folder, options, "blocks", films, BLOCKS, "x264 veryfast", cards=15)
+    drawn(folder, options, "blocks", films, BLOCKS, "x264 veryfast", captions=True)
 
 
 def presets(folder: Path, options) -> None:
     """Compare x264's presets."""
-    drawn(folder, options, "presets", (*FILMS, Film(ENV, 2, 0)), PRESETS, "veryfast 23", cards=0)
+    drawn(
+        folder,
+        options,
+        "presets",
+        (*FILMS, Film(ENV, 2, 0)),
+        PRESETS,
+        "veryfast 23",
+        captions=False,
+    )
 
 
-def drawn(folder: Path, options, table: str, films, encoders: dict, baseline: str, cards: int):
+def drawn(folder: Path, options, table: str, films, encoders: dict, baseline: str, captions: bool):
     """Write the table of some films by some encoders, one of which is the baseline."""
     from goalreel.films.segment import assemble_blocks, encode_segment
 
@@ -282,10 +290,10 @@ def drawn(folder: Path, options, table: str, films, encoders: dict, baseline: st
 
     rows = []
     for film in (film for film in films if film.name in options.envs):
-        frames = filmed(film, folder, cards, options.episodes)
+        frames = filmed(film, folder, captions, options.episodes)
         works = {name: work(frames, settings) for name, settings in encoders.items()}
         rows += compare(film.name, works, baseline, folder, options.runs)
-    overlay = "title cards and captions" if cards else "neither title cards nor captions"
+    overlay = "captions" if captions else "no captions"
     notes = [
         f"{medians(options.runs)}. CPU time includes ffmpeg's start. time, size: to x264 veryfast, "
         "qp 23. PSNR of luma, from the mean squared error of all frames, and of the worst.",

@@ -19,7 +19,7 @@ from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.rendering.atlas import Atlas, Style, state_keys
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import cut_patches
-from goalreel.rendering.overlay import add_overlay, captions, empty_card
+from goalreel.rendering.overlay import add_overlay, captions, empty_track
 from goalreel.simulation.trajectories import Trajectories
 from goalreel.workflow.config import load_config
 
@@ -74,15 +74,14 @@ def assembled(
     quality: str = "balanced",
     caption: str = CAPTION,
     hud: bool = False,
-    cards: int = 1,
 ) -> Assembled:
     """Draw, code and assemble trajectories, with a coded atlas of only the frames that they show."""
     atlas = atlas_of(style, state_keys(trajectories, style))
     seen = atlas.background, style.env, hud
-    coded_atlas = code_atlas(atlas, *empty_card(*seen), quantizers(quality))
+    coded_atlas = code_atlas(atlas, *empty_track(*seen), quantizers(quality))
     frames = render_states(trajectories, atlas, style, NO_SPEC)
     texts = captions(caption, trajectories, style.env, "reach")
-    cache = add_overlay(frames, trajectories, style.env, texts, hud, cards)
+    cache = add_overlay(frames, trajectories, style.env, texts, hud, True)
     assemble_segment(cache, coded_atlas, trajectories, path, 30, "{}")
     return Assembled(cache, coded_atlas, path)
 

@@ -45,9 +45,10 @@ CONFIG_EDITS = [
     ({"render": {"style": "vector"}}, RENDER | DRAWN),
     ({"max_attempts_per_reach": 200}, NOTHING),
     ({"dqn": {"total_timesteps": 5000}}, NOTHING),  # this policy does not use it
-    ({"reaches": 12}, ONE_SHARD),
-    ({"reaches": 7}, ONE_SHARD),
-    ({"reaches": 4}, END),
+    # Title cards name the total.
+    ({"reaches": 12}, ONE_SHARD | {"encode": 3}),
+    ({"reaches": 7}, ONE_SHARD | {"encode": 2}),
+    ({"reaches": 4}, END | {"encode": 1}),
     ({"shard_size": 2}, {"simulate": 4, "render": 4, "encode": 4} | END),
 ]
 
@@ -78,9 +79,11 @@ def test_config_edit_of_a_film_rendered_by_gymnasium(sources, edit, jobs):
 
 
 EPISODES = BASE | {"env": "CartPole-v1", "policy": {"name": "random"}, "reaches": None}
+BARE = {"overlay": {"title_card": 0}}
 EPISODE_EDITS = [
-    ({"episodes": 8}, {"episodes": 12}, {"simulate": 1, "encode": 1} | END),
-    ({"episodes": 8}, {"episodes": 4}, END),
+    ({"episodes": 8}, {"episodes": 12}, {"simulate": 1, "encode": 3} | END),
+    ({"episodes": 8} | BARE, {"episodes": 12} | BARE, {"simulate": 1, "encode": 1} | END),
+    ({"episodes": 8} | BARE, {"episodes": 4} | BARE, END),
     ({"seeds": "0-7"}, {"seeds": [0, 1, 2, 3, 4, 5, 6, 7]}, NOTHING),  # another spelling
     ({"seeds": "0-7"}, {"seeds": [0, 1, 2, 3, 4, 5, 6, 9]}, {"simulate": 1}),
 ]
@@ -122,7 +125,7 @@ def test_edits_of_a_film_of_a_recording(sources, tmp_path):
     before = sources.specs(EPISODES | recorded)
     assert rerun({}, before) == PLAYED | {"import_recording": 1}
     after = sources.specs(EPISODES | recorded | {"episodes": 12})
-    assert rerun(before, after) == {"simulate": 1, "encode": 1} | END
+    assert rerun(before, after) == {"simulate": 1, "encode": 3} | END
     for module, jobs in (
         ("recorded_episodes", PLAYED),
         ("recording_blocks", PLAYED | {"import_recording": 1}),

@@ -143,10 +143,10 @@ class Overlay(Section):
     """The texts over the frames of the film."""
 
     title_card: number(ge=0, le=60) = 0.5
-    """The seconds of a title card before each episode. 0 is for none, but an assembled episode
-    still starts with one frame of it."""
+    """The seconds of a title card before each episode, with the environment, the policy, the
+    episode's number and its seed. 0 is for none."""
     caption: _TEMPLATE | None = None
-    """The line on the title card and over the episode. `""` is for none. It is a Python format
+    """The line over the episode. `""` is for none. It is a Python format
     string with the fields `episode`, `seed`, `env`, `steps`, `return`, `outcome`, `terminated` and
     `truncated`. A film of reaches also has `reach`, `attempt`, `initial_position` and `reached`.
     `null` is `Episode {episode} · seed {seed} · {steps} steps · return {return:g}`, or `Reach

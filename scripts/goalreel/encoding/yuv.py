@@ -153,10 +153,11 @@ def whole_planes(frame: np.ndarray) -> Planes:
 
 
 def pad_planes(picture: Planes) -> Planes:
-    """Return the planes of a picture, padded as by `whole_planes`."""
-    down, across = (-length % SIDE for length in picture[0].shape)
+    """Return the planes of pictures, (..., h, w) each, padded as by `whole_planes`."""
+    down, across = (-length % SIDE for length in picture[0].shape[-2:])
+    others = [(0, 0)] * (picture[0].ndim - 2)
     shown = zip(picture, _SHARES, strict=True)
-    return tuple(np.pad(p, ((0, down // n), (0, across // n)), "edge") for p, n in shown)
+    return tuple(np.pad(p, [*others, (0, down // n), (0, across // n)], "edge") for p, n in shown)
 
 
 def cut_rows(picture: Planes, top: int, bottom: int) -> Planes:

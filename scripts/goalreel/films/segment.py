@@ -69,7 +69,7 @@ def assemble_segment(
         return sizes
 
     stream = StreamParameters(cache.background.shape[1::-1], fps)
-    _assemble(path, cache, titles, stream, coded_atlas.quantizers, comment, write)
+    _assemble(path, cache, titles, stream, comment, write)
 
 
 def assemble_blocks(
@@ -91,7 +91,7 @@ def assemble_blocks(
     def write(file: IO[bytes]) -> np.ndarray:
         return write_block_samples(file, cache, *quantizers, stream.length_bytes)
 
-    _assemble(path, cache, titles, stream, quantizers, comment, write)
+    _assemble(path, cache, titles, stream, comment, write)
 
 
 def _assemble(
@@ -99,7 +99,6 @@ def _assemble(
     cache: FrameCache,
     titles: FrameCache | None,
     stream: StreamParameters,
-    quantizers: tuple[int, int],
     comment: str,
     write: Callable[[IO[bytes]], np.ndarray],
 ) -> None:
@@ -108,8 +107,7 @@ def _assemble(
         media = temporary.with_suffix(".samples")
         with media.open("wb") as file:
             episodes = np.split(write(file), cache.offsets[1:-1])
-        qp = sum(quantizers) // 2  # the QP of pictures would smear the edges of letters
-        cards = title_samples(titles, stream, qp) if titles else [[]] * len(episodes)
+        cards = title_samples(titles, stream) if titles else [[]] * len(episodes)
         frames = cache.offsets[:-1] + len(cards[0]) * np.arange(len(episodes))  # of the cards
         lengths = [np.array([*map(len, card)], np.int64) for card in cards]
         sizes = np.concatenate(

@@ -9,13 +9,13 @@ from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import Layer, cut_patches
 from goalreel.rendering.text import Color, draw_text
 
-_PAPER: Color = (33, 37, 43)
+_PAPER: Color = (37, 37, 37)  # a gray that coarse quantizers leave as it is
 # The lines of a card: name, font size and distance to the line above in a frame of 600x400, color.
 _LINES = (
-    ("environment", 46, 0, (255, 255, 255)),
-    ("policy", 21, 6, (168, 177, 189)),
-    ("number", 27, 44, (255, 255, 255)),
-    ("seed", 15, 6, (146, 155, 167)),
+    ("environment", 38, 0, (255, 255, 255)),
+    ("policy", 18, 4, (176, 176, 176)),
+    ("number", 24, 36, (255, 255, 255)),
+    ("seed", 13, 4, (150, 150, 150)),
 )
 _RULE, _RULE_SIZE = (96, 165, 216), (3, 56)  # between policy and number: rows, columns
 _SMALLEST = 9  # font size in pixels
@@ -62,8 +62,9 @@ def title_cards(size: tuple[int, int], texts: Sequence[tuple[str, ...]], frames:
             middle, left = top + (above - tall) // 2, (size[1] - wide) // 2
             background[middle : middle + tall, left : left + wide] = _RULE
         top += above
-        # A frame too low for all lines shows the first ones.
-        images = [image[: max(size[0] - top, 0)] for image in images]
+        if top >= size[0]:
+            break  # a frame too small for all lines shows a part of them
+        images = [image[: size[0] - top, : size[1]] for image in images]
         places = [(top, (size[1] - image.shape[1]) // 2, image) for image in images]
         if len(images) == 1:
             paste(background, images[0], *places[0][:2])

@@ -163,10 +163,10 @@ def test_film_of_environment_is_close_to_frames(tmp_path, env, hud):
     """In Pong the band of the HUD begins within a macroblock."""
     environment = make_environment({"env": env, "max_episode_steps": 60})
     trajectories, cache = film(tmp_path / "c.npz", environment, range(2))
-    cache = add_overlay(cache, trajectories, env, ["first", "second"], hud, cards=4)
+    cache = add_overlay(cache, trajectories, env, ["first", "second"], hud)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
     shown = decoded(tmp_path / "f.mp4", cache)
-    assert len(shown) == len(cache) == len(trajectories.states) + 8
+    assert len(shown) == len(cache) == len(trajectories.states)
     assert psnr(shown, cache).min() > 48
 
 
@@ -174,7 +174,7 @@ def test_film_of_environment_is_close_to_frames(tmp_path, env, hud):
 def test_browser_plays_and_seeks(tmp_path):
     environment = make_environment({"env": "CartPole-v1"})
     trajectories, cache = film(tmp_path / "c.npz", environment, range(4))
-    cache = add_overlay(cache, trajectories, "CartPole-v1", list("abcd"), hud=False, cards=3)
+    cache = add_overlay(cache, trajectories, "CartPole-v1", list("abcd"), hud=False)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
     with chromium(tmp_path / "profile") as driver:
         end = play(driver, tmp_path / "page.html", "f.mp4")

@@ -72,7 +72,7 @@ def test_longest_episode_shows_every_frame(coded_atlas, tmp_path, decoder):
 def test_assembling_rejects_longer_episode(coded_atlas, tmp_path):
     with pytest.raises(
         GoalreelError,
-        match="^reach 501: .* up to 16,384 frames .* 16,385. Set encode.encoder to x264",
+        match="^reach 501: .* up to 16,384 frames, this one 16,385. Set encode.encoder to x264",
     ):
         cache = frames(5, MOST_PICTURES + 1)
         assemble_segment(cache, coded_atlas, NAMED, tmp_path / "long.mp4", 30, "{}")

@@ -22,14 +22,13 @@ from goalreel.rendering.overlay import (
 from goalreel.rendering.text import Canvas
 
 CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
-CARDS = 15
 TOP, BOTTOM = 35, 369  # the rows between show the car and the hill
 
 
-def with_overlay(cache, trajectories, caption=CAPTION, hud=True, cards=CARDS, env=DISCRETE):
+def with_overlay(cache, trajectories, caption=CAPTION, hud=True, track=True, env=DISCRETE):
     """Return frames with an overlay, like the stage encode."""
     return add_overlay(
-        cache, trajectories, env, captions(caption, trajectories, env, "reach"), hud, cards
+        cache, trajectories, env, captions(caption, trajectories, env, "reach"), hud, track
     )
 
 
@@ -47,7 +46,7 @@ def shown(trajectories, cache) -> FrameCache:
 def test_frames_between_caption_and_hud_equal_gymnasium(trajectories, shown):
     for episode in range(3):
         seed, actions = int(trajectories.episodes.seed[episode]), trajectories.episode(episode)[1]
-        expected = [*[shown.background] * CARDS, *played(DISCRETE, seed, actions)]
+        expected = [shown.background, *played(DISCRETE, seed, actions)]
         for frame, picture in zip(shown.episode(episode), expected, strict=True):
             assert np.array_equal(shown[frame][TOP:BOTTOM], picture[TOP:BOTTOM])
 
@@ -73,31 +72,31 @@ def test_no_frame_depends_on_the_shard(atlases, shown):
 
 def test_hud_shows_step_and_velocity(trajectories, shown):
     states = trajectories.episode(0)[0]
-    frames = shown[CARDS : CARDS + len(states)][:, BOTTOM:]
+    frames = shown[1 : 1 + len(states)][:, BOTTOM:]
     counters = [frame[:, :90].tobytes() for frame in frames]
     assert len(set(counters)) == len(counters), "every step its number"
-    other = shown.episode(1).start + CARDS
+    other = shown.episode(1).start + 1
     assert counters[50] == shown[other + 50][BOTTOM:, :90].tobytes()
     # The bar fills from its middle, column 360, in the direction of the speed.
     bar = frames[:, 11:13, 302:419, 0].max(axis=1) < 100
     right, left = bar[:, 59:].sum(axis=1), bar[:, :58].sum(axis=1)
     assert np.abs((right - left) / 60 * 0.07 - states[:, 1]).max() < 0.07 * 2 / 60
-    assert np.array_equal(shown[0][BOTTOM:], frames[0]), "the card shows the reset's HUD"
+    assert np.array_equal(shown[0][BOTTOM:], frames[0]), "the track has the reset's HUD"
 
 
-def test_card_shows_hud_of_reset_for_any_start(atlases):
-    """Recorded episodes may start in motion, but cards and coded atlas do not depend on it."""
+def test_track_shows_hud_of_reset_for_any_start(atlases):
+    """Recorded episodes may start in motion, but the track and the coded atlas do not depend on it."""
     still = simulated(reaches=range(1))
     moving = replace(still, states=still.states + [0, 0.04])
-    cards = [with_overlay(rendered(t, atlases), t)[0][BOTTOM:] for t in (still, moving)]
-    assert np.array_equal(*cards)
+    tracks = [with_overlay(rendered(t, atlases), t)[0][BOTTOM:] for t in (still, moving)]
+    assert np.array_equal(*tracks)
 
 
 def test_hud_shows_the_sum_of_the_rewards(atlases):
     """Two episodes show the same patch if their returns so far are equal."""
     trajectories = simulated("MountainCarContinuous-v0", reaches=range(2))
     cache = rendered(trajectories, atlases, "MountainCarContinuous-v0")
-    shown = with_overlay(cache, trajectories, "", cards=0, env="MountainCarContinuous-v0")
+    shown = with_overlay(cache, trajectories, "", track=False, env="MountainCarContinuous-v0")
     rewards = trajectories.episode(0)[2]
     tenths = [round(10 * sum(rewards[:step].tolist())) for step in range(len(rewards) + 1)]
     patches = [shown[frame][BOTTOM:, 96:230].tobytes() for frame in shown.episode(0)]
@@ -114,16 +113,16 @@ def noise_cache(trajectories, path, size) -> tuple[FrameCache, np.ndarray]:
     return replace(cache, source=trajectories.digest()), frames
 
 
-def test_other_environments_get_bands_and_hold_first_frame(trajectories, tmp_path):
+def test_other_environments_get_bands(trajectories, tmp_path):
     cache, frames = noise_cache(trajectories, tmp_path / "c.npz", (30, 40))
     texts = captions("{seed}: {steps} steps", trajectories, "Other-v0", "reach")
-    shown = add_overlay(cache, trajectories, "Other-v0", texts, True, 2, 16)
+    shown = add_overlay(cache, trajectories, "Other-v0", texts, True, False, 16)
     assert shown[0].shape == (480 + 2 * 32, 640, 3)
     for episode, (start, end) in enumerate(itertools.pairwise(trajectories.offsets.tolist())):
-        pictures = [frames[start], frames[start], *frames[start:end]]
+        pictures = frames[start:end]
         above = {shown[frame][:32].tobytes() for frame in shown.episode(episode)}
         below = [shown[frame][-32:].tobytes() for frame in shown.episode(episode)]
-        assert len(above) == 1 and len(set(below)) == len(below) - 2
+        assert len(above) == 1 and len(set(below)) == len(below)
         for frame, picture in zip(shown.episode(episode), pictures, strict=True):
             assert np.array_equal(shown[frame][32:-32], np.kron(picture, np.ones((16, 16, 1))))
     for band in (shown[0][:32], shown[0][-32:]):
@@ -142,7 +141,7 @@ def test_band_holds_its_text_at_any_width(trajectories, tmp_path, size):
     for texts, hud in itertools.product(
         (None, ["Reach 17 · seed 3249930381360904"]), (False, True)
     ):
-        shown = add_overlay(cache, short, "Other-v0", texts, hud, 1, 1)
+        shown = add_overlay(cache, short, "Other-v0", texts, hud, False, 1)
         height, width = (side + side % 2 for side in size)
         above, below = (shown.background.shape[0] - height) // max((texts is not None) + hud, 1), 0
         above, below = (above if texts else 0), (above if hud else 0)
@@ -182,6 +181,6 @@ def test_overlay_rejects_frames_of_other_trajectories(cache):
         with_overlay(cache, simulated(seed=8))
 
 
-@pytest.mark.parametrize(("seconds", "fps", "frames"), [(0, 30, 0), (0.5, 30, 15), (0.5, 1, 1)])
-def test_card_lasts_its_seconds_and_at_least_a_frame(seconds, fps, frames):
+@pytest.mark.parametrize(("seconds", "fps", "frames"), [(0, 30, 0), (0.5, 30, 15), (0.5, 1, 2)])
+def test_card_lasts_its_seconds_and_at_least_two_frames(seconds, fps, frames):
     assert card_frames(seconds, fps) == frames

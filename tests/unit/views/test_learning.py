@@ -73,21 +73,17 @@ def played(step, seed):
 
 
 def test_learning_film_shows_gymnasium_frames_below_labels(film, atlases):
-    track = atlases[DISCRETE].background[LABEL_HEIGHT:]
-    for row in rows_of(film):
+    for number, row in enumerate(rows_of(film)):
         *pictures, reached = played(row["checkpoint_step"], row["seed"])
-        start = row["first_frame"]
+        start = film.cache.offsets[number]
         frames = film.cache[start : start + row["frames"]]
         assert len(frames) == len(pictures) == row["steps"] + 1
         assert reached == row["reached"] and row["return"] == -row["steps"]
         for frame, picture in zip(frames, pictures, strict=True):
             assert np.array_equal(frame[LABEL_HEIGHT:], picture[LABEL_HEIGHT:])
             assert np.array_equal(frame[:, 552:], picture[:, 552:]), "the flag is not covered"
-        cards = film.cache[start - CARD : start]
-        assert row["card_frames"] == len(cards) == CARD
-        assert (cards[:, LABEL_HEIGHT:] == track).all(), "the empty track"
-        labels = film.cache[start - CARD : start + row["frames"]][:, :LABEL_HEIGHT, :552]
-        assert (labels == labels[0]).all(), "the label stays"
+        assert row["card_frames"] == len(film.titles.episode(number)) == CARD
+        assert (frames[:, :LABEL_HEIGHT, :552] == frames[0, :LABEL_HEIGHT, :552]).all(), "it stays"
     assert {row["reached"] for row in rows_of(film)} == {True, False}
 
 
@@ -114,16 +110,18 @@ def test_checkpoints_start_from_the_seeds_of_the_film(film):
     assert list(table) == columns.split()
     ends = (table.first_frame + table.frames).tolist()
     assert (table.first_frame - table.card_frames).tolist() == [0, *ends[:-1]]
-    assert ends[-1] == len(film.cache)
+    assert ends[-1] == len(film.cache) + len(film.titles)
 
 
 def test_file_holds_frames_keyframes_and_chapters(film, tmp_path):
     path = tmp_path / f"{HARSH}.mp4"
     write_film(path, film, HARSH, spec_of({}))
     assert [*tmp_path.iterdir()] == [path], "no temporary file is left"
-    frames = zip(decoded(path), Yuv420p(film.cache).frames(), strict=True)
-    assert all(np.array_equal(*pair) for pair in frames)
-    starts = film.cache.offsets[:-1].tolist()
+    shown = iter(decoded(path))
+    for number, part in itertools.product(range(len(film.chapters)), (film.titles, film.cache)):
+        for frame in Yuv420p(part).frames(part.episode(number)):
+            assert np.array_equal(next(shown), frame)
+    starts = (film.cache.offsets + film.titles.offsets)[:-1].tolist()
     with av.open(str(path)) as container:
         assert container.metadata["title"] == HARSH
         assert json.loads(container.metadata["comment"])["source"] == film.cache.source
@@ -173,7 +171,8 @@ def test_learning_film_of_gymnasium_env_has_frames_and_caption(env, scale, tmp_p
     config = EPISODES | {"env": env, "env_kwargs": KWARGS[env], "learner": policy}
     environment = make_environment(config)
     with learning_film(learner, None, spec_of(config)) as film:
-        for row, chapter in zip(rows_of(film), film.chapters, strict=True):
+        parts = zip(rows_of(film), film.chapters, film.cache.offsets, strict=False)
+        for row, chapter, start in parts:
             player = learner.policy(row["checkpoint_step"])
             games = player.generators(np.array([row["seed"]]))
             instance = gymnasium.make(env, 60, render_mode="rgb_array", **KWARGS[env])
@@ -187,11 +186,10 @@ def test_learning_film_of_gymnasium_env_has_frames_and_caption(env, scale, tmp_p
             instance.close()
             assert (row["steps"], row["return"]) == (len(pictures) - 1, total)
             assert [row["terminated"], row["truncated"]] == over
-            frames = film.cache[row["first_frame"] - CARD : row["first_frame"] + row["frames"]]
+            frames = film.cache[start : start + row["frames"]]
             band = film.cache.layers[0].top
             enlarged = np.repeat(np.repeat(pictures, scale, axis=1), scale, axis=2)
-            assert np.array_equal(frames[CARD:, band:], enlarged)
-            assert (frames[:CARD, band:] == enlarged[0]).all()
+            assert np.array_equal(frames[:, band:], enlarged)
             assert (frames[:, :band] == frames[0, :band]).all()
             after = f"After {row['checkpoint_step']:,} decisions · attempt {row['attempt']} of 2"
             assert chapter.title == f"{after} · return {total:g}"

@@ -67,8 +67,7 @@ def _check_lengths(lengths: np.ndarray, trajectories: Trajectories) -> None:
     for episode in np.flatnonzero(lengths > MOST_PICTURES)[:1].tolist():
         raise GoalreelError(
             f"reach {trajectories.episodes.row(episode)['reach']}: An assembled episode has up to "
-            f"{MOST_PICTURES:,} frames with the empty track, this one has {lengths[episode]:,}. Set "
-            f"encode.encoder to x264."
+            f"{MOST_PICTURES:,} frames, this one {lengths[episode]:,}. Set encode.encoder to x264."
         )
 
 

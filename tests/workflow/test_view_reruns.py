@@ -116,7 +116,7 @@ CONFIG_EDITS = [
     ({"policy": {"epsilon": 0.1}}, SIMULATE),
     ({"success": -120}, SIMULATE),
     ({"train": {"attempts": 2}}, NOTHING),
-    ({"reaches": 6}, SIMULATE | {"simulate": 1, "render": 1, "encode": 1}),
+    ({"reaches": 6}, SIMULATE | {"simulate": 1, "render": 1}),
 ]
 
 

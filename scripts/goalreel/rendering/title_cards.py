@@ -12,10 +12,10 @@ from goalreel.rendering.text import Color, draw_text
 _PAPER: Color = (37, 37, 37)  # a gray that coarse quantizers leave as it is
 # The lines of a card: name, font size and distance to the line above in a frame of 600x400, color.
 _LINES = (
-    ("environment", 38, 0, (255, 255, 255)),
-    ("policy", 18, 4, (176, 176, 176)),
-    ("number", 24, 36, (255, 255, 255)),
-    ("seed", 13, 4, (150, 150, 150)),
+    ("environment", 35, 0, (255, 255, 255)),
+    ("policy", 17, 4, (176, 176, 176)),
+    ("number", 22, 34, (255, 255, 255)),
+    ("seed", 13, 3, (150, 150, 150)),
 )
 _RULE, _RULE_SIZE = (96, 165, 216), (3, 56)  # between policy and number: rows, columns
 _SMALLEST = 9  # font size in pixels

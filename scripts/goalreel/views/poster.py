@@ -1,10 +1,11 @@
-"""The poster: one episode in one image, like a photograph with a stroboscope.
+"""The poster: one episode in one image, like a photograph with a stroboscope, or a filmstrip.
 
 `draw_poster` shows the moving parts at several moments, fainter the earlier, over the background,
-with the last frame in front. It needs only frames and so works for any environment. If everything
-moves, the poster is the last frame.
+with the last frame in front. If they move too little to lie apart, it shows moments next to each
+other instead. It needs only frames and so works for any environment.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,13 +17,15 @@ from goalreel.rendering.captions import default_captions
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import fitting_scale
 from goalreel.rendering.text import Color, draw_text
-from goalreel.views.filmed_episodes import FilmedEpisodes
+from goalreel.views.filmed_episodes import FilmedEpisode, FilmedEpisodes
 
 _MIN_OPACITY, _MAX_OPACITY = 0.12, 0.7  # of the first frame and of the last but one
 _MIN_GHOSTS = 4
 _GAP = 0.02  # least distance of shown positions, as a share of the frame's width
 _FRAMES = 400  # frames of a long episode to choose from
 _SAMPLES = 25  # frames whose median is the background
+_MOMENTS = 6  # of a filmstrip
+_ASPECT = 2  # width to height of a filmstrip, about
 _SIDE = 1200  # about the longer side in pixels, large enough for smooth text
 _PAPER: Color = (255, 255, 255)
 _INK: Color = (33, 37, 43)
@@ -35,7 +38,8 @@ def draw_poster(filmed: FilmedEpisodes) -> np.ndarray:
     Raises GoalreelError if a line does not fit.
     """
     episode, count = filmed.median(), len(filmed.ranking())
-    image = enlarge(stroboscope(episode.cache, episode.frames))
+    image = stroboscope(episode.cache, episode.frames)
+    image = _filmstrip(episode) if image is None else enlarge(image)
     template, _ = default_captions(filmed.unit)
     kind = filmed.unit if episode.row["reached"] else "episode"
     text = f"{episode.caption(template)} · the median of {pluralize(count, kind)}"
@@ -44,7 +48,10 @@ def draw_poster(filmed: FilmedEpisodes) -> np.ndarray:
 
 def enlarge(image: np.ndarray) -> np.ndarray:
     """Return an image, (H, W, 3) uint8, enlarged to about the size of a poster."""
-    times = max(round(_SIDE / max(image.shape)), 1)
+    return _resize(image, max(round(_SIDE / max(image.shape)), 1))
+
+
+def _resize(image: np.ndarray, times: int) -> np.ndarray:
     # Pixel art looks best with sharp pixels.
     small = times > 2 or fitting_scale(image.shape[:2]) > 1
     smooth = Image.Resampling.NEAREST if small else Image.Resampling.LANCZOS
@@ -52,19 +59,19 @@ def enlarge(image: np.ndarray) -> np.ndarray:
     return np.asarray(Image.fromarray(image).resize(size, smooth))
 
 
-def stroboscope(cache: FrameCache, frames: range) -> np.ndarray:
+def stroboscope(cache: FrameCache, frames: range) -> np.ndarray | None:
     """Return an episode's last frame with earlier ones behind it: (H, W, 3) uint8.
 
     The earlier ones are the latest whose moving parts do not overlap. If these are few, as for an
-    arm that turns about its joint, moving parts may overlap by half.
+    arm that turns about its joint, moving parts may overlap by half. None if they still are few.
     """
-    sample = np.stack([cache[frame] for frame in spread(frames, _SAMPLES)])
-    # A middle value of each channel, since the mean of two would be a new color.
-    background = np.sort(sample, axis=0)[len(sample) // 2]
+    background, _ = _sample(cache, frames)
     *earlier, last = spread(frames, _FRAMES)
     chosen = _choose_apart(cache, earlier, last, background, 0)
     if len(chosen) < _MIN_GHOSTS:
         chosen = _choose_apart(cache, earlier, last, background, 0.5)
+    if len(chosen) < _MIN_GHOSTS:
+        return None
     canvas = background.astype(np.float64)
     strengths = np.linspace(_MIN_OPACITY, _MAX_OPACITY, len(chosen) + 1)[1:].tolist()
     for frame, strength in zip([*reversed(chosen), last], [*strengths, 1], strict=True):
@@ -72,6 +79,40 @@ def stroboscope(cache: FrameCache, frames: range) -> np.ndarray:
         moved = (image != background).any(axis=2)
         canvas[moved] += strength * (image[moved] - canvas[moved])
     return np.round(canvas).astype(np.uint8)
+
+
+def _sample(cache: FrameCache, frames: range) -> tuple[np.ndarray, np.ndarray]:
+    """Return the background of an episode, (H, W, 3), and where anything moves, (H, W) bool."""
+    sample = np.stack([cache[frame] for frame in spread(frames, _SAMPLES)])
+    # A middle value of each channel, since the mean of two would be a new color.
+    background = np.sort(sample, axis=0)[len(sample) // 2]
+    return background, (sample != background).any(axis=(0, 3))
+
+
+def _filmstrip(episode: FilmedEpisode) -> np.ndarray:
+    """Return moments of an episode with their steps, large frames cut to where anything moves."""
+    moments, cache = spread(episode.frames, _MOMENTS), episode.cache
+    moved = _grow(_sample(cache, episode.frames)[1])
+    rows, columns = (np.flatnonzero(moved.any(axis=n)) for n in (1, 0))
+    box = np.s_[:, :]
+    if len(rows) and fitting_scale(moved.shape) == 1:
+        box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    height, width = moved[box].shape
+    count = len(moments)
+    across = min(
+        (n for n in range(1, count + 1) if count % n == 0),
+        key=lambda n: abs(math.log(n * n * width / (count * height * _ASPECT))),
+    )
+    times = max(round(_SIDE / max(across * width, count // across * height)), 1)
+    gap, size, tiles = round(_GAP * _SIDE), _SIDE / 50, []
+    for frame in moments:
+        image = _resize(cache[frame][box], times)
+        label = draw_text(f"step {frame - moments[0]:,}", size, _GRAY, _PAPER)
+        shape = len(image) + len(label) + gap, image.shape[1] + gap, 3
+        tile = paste(np.full(shape, _PAPER, np.uint8), image, gap // 2, gap // 2)
+        tiles.append(paste(tile, label, len(image) + gap // 2, gap // 2))
+    lines = (tiles[n : n + across] for n in range(0, count, across))
+    return np.concatenate([np.concatenate(line, axis=1) for line in lines])
 
 
 def _choose_apart(

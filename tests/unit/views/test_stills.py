@@ -19,7 +19,7 @@ from goalreel.rendering.frame_cache import FrameCache
 from goalreel.simulation.trajectories import read_trajectories
 from goalreel.views.contact_sheet import draw_sheet, thumbnail
 from goalreel.views.filmed_episodes import read_filmed
-from goalreel.views.poster import enlarge, stroboscope
+from goalreel.views.poster import draw_poster, enlarge, stroboscope
 from goalreel.views.preview import MAX_BYTES, preview
 from stills import stills as program
 
@@ -115,11 +115,18 @@ def test_stroboscope_positions_lie_apart_and_get_stronger():
     assert set(gaps) == {200}
 
 
-def test_poster_is_the_last_frame_if_everything_moves():
-    rng = np.random.default_rng(0)
-    frames = list(rng.integers(0, 256, (9, 30, 50, 3), dtype=np.uint8))
-    assert np.array_equal(stroboscope(cache_of(frames), range(9)), frames[-1])
-    assert np.array_equal(stroboscope(cache_of(frames[:1]), range(1)), frames[0])
+@pytest.mark.parametrize(("count", "across"), [(1, 1), (2, 2), (9, 3)])
+def test_poster_is_a_filmstrip_if_everything_moves(filmed, count, across, monkeypatch):
+    frames = list(np.random.default_rng(0).integers(0, 256, (count, 30, 50, 3), np.uint8))
+    assert stroboscope(cache_of(frames), range(count)) is None
+    episode = replace(filmed.median(), cache=cache_of(frames), frames=range(count))
+    monkeypatch.setattr(type(filmed), "median", lambda _: episode)
+    lines = [line.tobytes() for line in draw_poster(filmed)]
+    found = [
+        next(n for n, line in enumerate(lines) if row.tobytes() in line)
+        for row in (frame[0].repeat(1200 // (50 * across), 0) for frame in spread(frames, 6))
+    ]
+    assert found == sorted(found) and len(set(found)) == -(-len(found) // across)
 
 
 def shown_by(data: bytes) -> tuple[list[np.ndarray], int]:
@@ -152,9 +159,10 @@ def test_stills_show_the_frames_of_gymnasium(tmp_path, atlases):
     files = run_of(tmp_path, atlases, [range(2), range(2, 3)], CARTPOLE)
     episode = read_filmed(*files, CARTPOLE, "reach").median()
     frames = played(files, episode.row["reach"], CARTPOLE)
-    picture = stroboscope(episode.cache, episode.frames)
-    pole = (frames[-1] == [202, 152, 101]).all(axis=2)
-    assert pole.sum() > 1000 and np.array_equal(picture[pole], frames[-1][pole])
+    poster = draw_poster(read_filmed(*files, CARTPOLE, "reach"))
+    pole = (poster == [202, 152, 101]).all(axis=2).any(axis=0)
+    assert (np.diff(pole.astype(int)) == 1).sum() == 6, "moments next to each other"
+    assert pole.mean() > 0.1, "cut to the cart"
     shown, _ = shown_by(preview(episode.cache, episode.frames, 30, "made so")[0])
     wanted = frames[:1]
     wanted += [new for old, new in itertools.pairwise(frames) if (new != old).any()]

@@ -256,9 +256,9 @@ def test_growth_by_half_a_shard_remakes_the_last_shard(done):
     assert done.jobs(config=BASE | {"reaches": 12}) == ONE_SHARD | {"encode": 3}
     done.run(config=BASE | {"reaches": 12})
     assert done.jobs(config=BASE | {"reaches": 12}) == NOTHING
-    # Back to 8: the frames of the third shard stay, and are not rebuilt when they are needed again.
+    # Back to 8: the third shard stays, and is not rebuilt when it is needed again.
     done.run(config=BASE)
-    assert done.jobs(config=BASE | {"reaches": 12}) == END | {"encode": 3}
+    assert done.jobs(config=BASE | {"reaches": 12}) == END | {"encode": 2}
 
 
 def test_deleted_segment_is_rebuilt_only_for_a_new_film(done):

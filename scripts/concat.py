@@ -7,13 +7,17 @@ from goalreel.stage_program import Shards, stage
 
 
 @stage
-def concat(spec, segments: Shards, trajectories: Shards, output):
+def concat(spec, segments: Shards, trajectories: Shards, output, selection=None):
     from goalreel.errors import format_bytes, format_duration, pluralize
     from goalreel.films.concatenate import concatenate
     from goalreel.films.padding import padded
+    from goalreel.simulation.played_episodes import read_shares
 
     config, unit = spec.config, spec.config["unit"]
     count = pluralize(spec.shard["reaches"], "goal reach" if unit == "reach" else unit)
+    if selection:
+        chosen = read_shares(selection)
+        count = f"{len(chosen['numbers']):,} of {pluralize(int(chosen['played']), unit)}"
     title = f"{config['env']}: {count}" + ("" if spec.reproducible else ", not reproducible")
     with padded(segments, trajectories, output.parent) as (whole, sizes):
         text = (spec.extended(sizes=sizes) if sizes else spec).text

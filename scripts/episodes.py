@@ -7,15 +7,26 @@ from goalreel.stage_program import Shards, stage
 
 
 @stage
-def episodes(spec, trajectories: Shards, episodes, tables, summary, attempts=None):
+def episodes(
+    spec,
+    trajectories: Shards,
+    episodes,
+    tables,
+    summary,
+    attempts=None,
+    selection=None,
+    played=None,
+):
     from goalreel.files.atomic import write_text
     from goalreel.films.tables import write_tables
     from goalreel.provenance.checksums import with_digests
     from goalreel.report.summary import write_summary
+    from goalreel.simulation.played_episodes import read_shares
 
     how = (spec.config[key] for key in ("env", "film.fps", "card_frames"))
-    shown = write_tables(trajectories, episodes, attempts, *how)
-    write_summary(summary, trajectories, episodes, attempts, spec)
+    shares = read_shares(selection) if selection else None
+    shown = write_tables(trajectories, episodes, attempts, *how, shares)
+    write_summary(summary, trajectories, episodes, attempts or played, spec)
     files = [path for path in (episodes, attempts, summary) if path]
     write_text(tables, with_digests(spec, files))
     return shown

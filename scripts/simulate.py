@@ -1,19 +1,23 @@
 """Simulate one shard: play its episodes or reaches, and write their trajectories.
 
 Gymnasium also renders the episodes that it plays, into the shard's frame cache. --policy names the
-result of another rule for the policy: its network, or the blocks of a recording.
+result of another rule for the policy: its network, or the blocks of a recording. --selection names
+the episodes that were chosen from all played.
 """
 
 from goalreel.stage_program import stage
 
 
 @stage
-def simulate(spec, trajectories, frames=None, policy=None, max_attempts_per_reach: int = 100):
+def simulate(
+    spec, trajectories, frames=None, policy=None, selection=None, max_attempts_per_reach: int = 100
+):
     from functools import partial
 
     from goalreel.errors import pluralize
     from goalreel.films.scene import check_sources, open_scene
     from goalreel.simulation.minari_episodes import read_episodes
+    from goalreel.simulation.played_episodes import check_replay, read_shares
     from goalreel.simulation.reaches import simulate_reaches
     from goalreel.simulation.recorded_episodes import play_recording
     from goalreel.simulation.recording_blocks import read_blocks
@@ -23,10 +27,13 @@ def simulate(spec, trajectories, frames=None, policy=None, max_attempts_per_reac
     reaches, section = range(first, first + count), config["policy"]
     success, show_failures = config.get("success", "terminated"), config["film.show_failures"]
     check_sources(spec, section)
-    scene = open_scene(config, policy)
+    scene = open_scene(config | {"policy": None} if selection else config, policy)
     if scene.policy is None:
         show_failures = True
-        if section["name"] == "minari":
+        if selection:  # fewer episodes may exist
+            reaches = reaches[: len(read_shares(selection)["numbers"]) - first]
+            recorded = read_blocks(selection, reaches, "film.select")
+        elif section["name"] == "minari":
             recorded = read_episodes(section["dataset"], reaches)
         else:
             recorded = read_blocks(policy, reaches, f"policy.file: '{section['file']}'")
@@ -36,6 +43,8 @@ def simulate(spec, trajectories, frames=None, policy=None, max_attempts_per_reac
         players = config["seed"], scene.env, scene.policy
         play = partial(simulate_reaches, reaches, *players, *rules, seeds=spec.value.get("seeds"))
     played = scene.film(frames, play, spec, None if show_failures else success)
+    if selection:
+        check_replay(selection, reaches, played)
     write_trajectories(trajectories, played)
     reached = "" if success is None else f"{pluralize(count, 'reach')} in "
     episodes, steps = len(played.attempts.reach), len(played.states)

@@ -14,10 +14,10 @@ from pathlib import Path
 import yaml
 from project import REPOSITORY
 
-from goalreel.films.shards import shard_name
 from goalreel.provenance import fingerprint
 from goalreel.workflow.config import load_config
 from goalreel.workflow.plan import Plan
+from goalreel.workflow.run import SHARDED
 from goalreel.workflow.stages import STAGES
 
 FILM = ("concat", "episodes")
@@ -69,8 +69,8 @@ class Sources:
 
 def _names(plan: Plan, rule: str) -> list[str]:
     """Return the shards of a rule's jobs, "" for a job of the whole run."""
-    count = plan.run.shards if STAGES[rule].scope == "shard" else 0
-    return [shard_name(place) for place in range(count)] or [""]
+    scope = STAGES[rule].scope
+    return list(plan.shards(scope)) if scope in SHARDED else [""]
 
 
 def rerun(before: Mapping[tuple, str], after: Mapping[tuple, str]) -> dict[str, int]:

@@ -15,6 +15,7 @@ from goalreel.configuration.values import (
     No,
     Section,
     Seed,
+    Selection,
     StepTrigger,
     arguments,
     checked,
@@ -118,6 +119,13 @@ class Film(Section):
     environments without one."""
     show_failures: Boolean = False
     """Whether a film of `reaches` also shows the failed attempts before each reach."""
+    select: Selection = None
+    """The episodes to film of those that `episodes` or `seeds` name. goalreel plays all of them
+    without frames, then films the chosen ones. `best`, `worst` and `median` choose *k* by return,
+    or by steps with `by: steps`. `failed` takes the first *k* that do not meet `success`. `rarest`
+    takes those with the fewest others of the same ending within a tenth of a standard deviation of
+    the return, or of the steps. `clusters` groups all endings and takes a typical episode of each.
+    A list has the numbers of episodes. `null` films all."""
 
 
 class Render(Section):

@@ -113,11 +113,16 @@ def checked(check: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(validate)
 
 
-def _one_choice(trigger: dict) -> dict:
-    if len(trigger.keys() - {"by"}) != 1:
-        keys = "exactly one of the keys every, best, worst, median"
-        raise PydanticCustomError("choice", "does not fit", {"keys": keys})
-    return trigger
+def _one_choice(kind: type) -> AfterValidator:
+    """Return the validator of a mapping with exactly one key of its type, besides `by`."""
+    keys = f"exactly one of the keys {', '.join(k for k in kind.__annotations__ if k != 'by')}"
+
+    def validate(trigger: dict) -> dict:
+        if len(trigger.keys() - {"by"}) != 1:
+            raise PydanticCustomError("choice", "does not fit", {"keys": keys})
+        return trigger
+
+    return AfterValidator(validate)
 
 
 def _whole(value: object) -> object:
@@ -176,6 +181,12 @@ class _EpisodeTrigger(TypedDict, total=False):
     by: Literal["return", "steps"]
 
 
+class _Selection(_EpisodeTrigger, total=False):
+    failed: integer(1, 1_000_000)
+    rarest: integer(1, 1_000_000)
+    clusters: integer(1, 1000)
+
+
 class _StepTrigger(TypedDict):
     __pydantic_config__ = ConfigDict(extra="forbid")
     every: integer(1, MOST)
@@ -191,7 +202,19 @@ EpisodeTrigger = (
     | Annotated[
         _EpisodeTrigger,
         Field(title="`{every: k}`, `{best: k}`, `{worst: k}`, `{median: k}`"),
-        AfterValidator(_one_choice),
+        _one_choice(_EpisodeTrigger),
+    ]
+    | None
+)
+Selection = (
+    different(Seed, "a list of different episode numbers")
+    | Annotated[
+        _Selection,
+        Field(
+            title="`{every: k}`, `{best: k}`, `{worst: k}`, `{median: k}`, `{failed: k}`, "
+            "`{rarest: k}`, `{clusters: k}`"
+        ),
+        _one_choice(_Selection),
     ]
     | None
 )

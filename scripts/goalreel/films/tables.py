@@ -5,10 +5,11 @@ Rows are written shard by shard, so that memory does not grow with the film.
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from goalreel.errors import pluralize
@@ -24,6 +25,7 @@ EPISODE_COLUMNS = {
     "reach": [*ATTEMPT_COLUMNS[:-1], *_SHOWN, "reached"],
     "episode": ["episode", "seed", "env", *_PLAYED, *_SHOWN],
 }
+SHARE_COLUMNS = ["share", "share_low", "share_high", "played"]  # with film.select
 
 
 def write_tables(
@@ -33,6 +35,7 @@ def write_tables(
     env: str,
     fps: int,
     cards: int,
+    shares: Mapping[str, np.ndarray] | None = None,
 ) -> str:
     """Write the table of filmed episodes and, for goal reaches, the table of all attempts.
 
@@ -46,6 +49,7 @@ def write_tables(
         env: the environment id.
         fps: frames per second.
         cards: frames of the title card before each episode.
+        shares: the result of played_episodes.read_shares, or None if all episodes are filmed.
 
     Returns:
         A one-line summary of the table, which ends with the number of frames.
@@ -66,6 +70,13 @@ def write_tables(
             table["first_frame"] = first_frame + shown.cumsum() - table["frames"]
             table["start_s"] = table["first_frame"] / fps
             mark = [] if summary.spec.reproducible else ["reproducible"]
+            if shares is not None:
+                mark += SHARE_COLUMNS
+                places = np.searchsorted(shares["numbers"], table["episode"])
+                table[SHARE_COLUMNS[:3]], table["played"] = (
+                    shares["shares"][places],
+                    shares["played"],
+                )
             _append(table[columns + mark], episodes_part, shard == 0)
             if attempts_part:
                 tried = _attempts_table(summary.attempts, env, shard)
@@ -73,6 +84,17 @@ def write_tables(
             first_frame += int(shown.sum())
             played.append(table[[name for name in _SUMMARIZED if name in columns]])
     return f"{_summary(pd.concat(played))}, {pluralize(first_frame, 'frame')}"
+
+
+def write_played_table(
+    path: str | os.PathLike, rows: Attempts, filmed: np.ndarray, env: str
+) -> None:
+    """Write the table of all episodes that were played, with the numbers of those `filmed`."""
+    columns = [name for name in EPISODE_COLUMNS["episode"][:-4] if name != "shard"]
+    table = _attempts_table(rows, env, 0)[columns]
+    table["filmed"] = np.isin(rows.reach, filmed)
+    with replacing(path) as temporary:
+        _append(table, temporary, True)
 
 
 def _summary(played: pd.DataFrame) -> str:

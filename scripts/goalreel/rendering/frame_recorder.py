@@ -12,7 +12,8 @@ import os
 import pickle
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -151,27 +152,18 @@ class FrameRecorder:
 
         rendered: its frames, None for a ClassicControlScene
         """
-        environment, reusable = self._environment, False
-        is_slow = environment.making_seconds > _SLOW_SHARE * (
-            self._step_seconds + self._render_seconds
-        )
+        environment, seconds = self._environment, self._step_seconds + self._render_seconds
         if not environment.check:
-            environment.set_instance_reuse(is_slow)
-            return
-        if self._scene is not None:
+            environment.set_instance_reuse(environment.making_seconds > _SLOW_SHARE * seconds)
+        elif self._scene is not None:
             self._compare_with_gymnasium(episode)
-            return
-        if is_slow and len(environment.used) > 1:  # the last one has played another episode
-            with contextlib.suppress(GoalreelError):  # a new instance may still reproduce it
-                self._compare(episode, rendered, len(episode.actions), environment.used[-1])
-                reusable = True
-        if not reusable:
+        else:
             steps = max(_CHECKED_STEPS, int(_CHECKED_SHARE * self._num_steps))
-            self._compare(episode, rendered, steps)
-        environment.set_instance_reuse(reusable)
+            _check_instances(environment, seconds, partial(self._compare, episode, rendered, steps))
 
     def _compare(self, episode: Episode, rendered: "_EpisodeFrames", steps: int, env=None) -> None:
-        """Replay at most `steps` steps of an episode and compare their frames."""
+        """Replay an episode in a used instance, or `steps` steps in a new one; compare frames."""
+        steps = len(episode.actions) if env is not None else steps
         replay = BlockRecorder()
         with contextlib.closing(replay_frames(self._environment, episode, env)) as frames:
             for step, frame in enumerate(itertools.islice(frames, steps + 1)):
@@ -186,6 +178,45 @@ class FrameRecorder:
         for step, (expected, frame) in enumerate(pairs):
             if expected is not None and not np.array_equal(frame.image(), expected):
                 raise _error(self._environment, episode.seed, step, _DIFFERENT_FRAME)
+
+
+def check_first_episode(
+    environment: GymnasiumEnvironment, episode: Episode, seconds: float
+) -> None:
+    """Check an episode that was played without frames, as FrameRecorder checks a filmed one.
+
+    Args:
+        environment: the environment, which then knows whether instances can be reused.
+        episode: the first episode of the shard.
+        seconds: the time that the episodes so far took.
+
+    Raises:
+        GoalreelError: a step differs in a replay.
+    """
+
+    def compare(env=None) -> None:
+        for _ in replay_frames(environment, episode, env, every=0):
+            pass
+
+    _check_instances(environment, seconds, compare)
+
+
+def _check_instances(
+    environment: GymnasiumEnvironment, seconds: float, compare: Callable[..., None]
+) -> None:
+    """Compare an episode in a replay, and set whether instances may play several episodes.
+
+    compare: raises GoalreelError if a replay differs, in a used instance `env` or in a new one.
+    """
+    reusable = False
+    is_slow = environment.making_seconds > _SLOW_SHARE * seconds
+    if is_slow and len(environment.used) > 1:  # the last one has played another episode
+        with contextlib.suppress(GoalreelError):  # a new instance may still reproduce it
+            compare(env=environment.used[-1])
+            reusable = True
+    if not reusable:
+        compare()
+    environment.set_instance_reuse(reusable)
 
 
 @contextlib.contextmanager
@@ -255,6 +286,7 @@ def replay_frames(
         episode: the recorded episode.
         env: an instance of `environment`; None for a new one, which is closed at the end.
         every: render one of so many steps, starting with the reset, and yield None for the others.
+            0 renders none.
 
     Raises:
         GoalreelError: a step differs in any bit from the recorded one.
@@ -276,7 +308,7 @@ def replay_frames(
                     problem = f"Gymnasium gives a different {what} in a replay. {_FIX}\n  "
                     problem += f"replay: {again.tolist()}\n  recording: {recorded.tolist()}"
                     raise _error(environment, episode.seed, step, problem)
-            yield instance.render() if step % every == 0 else None
+            yield instance.render() if every and step % every == 0 else None
 
 
 def _error(environment: GymnasiumEnvironment, seed: int, step: int, problem: str) -> GoalreelError:

@@ -22,7 +22,7 @@ def write_summary(
     path: Path,
     trajectories: Sequence[Path],
     episodes_csv: Path,
-    attempts_csv: Path | None,
+    all_csv: Path | None,
     spec: Spec,
 ) -> None:
     """Write the summary of a run.
@@ -34,7 +34,8 @@ def write_summary(
         path: the JSON file.
         trajectories: the trajectory files of all shards.
         episodes_csv: the table of filmed episodes.
-        attempts_csv: the table of all attempts of a run of reaches, or None.
+        all_csv: the table of all attempts of a run of reaches, or of all episodes of which the
+            film shows some, or None.
         spec: with env, unit and success_criterion.
 
     Raises:
@@ -46,16 +47,17 @@ def write_summary(
     columns = (unit, "seed", "return", "steps", "terminated", "truncated")
     rows = read_table(episodes_csv, columns)
     success = spec.config["success_criterion"]
-    success = _reward_threshold(env) if success is None else success
-    counted = rows if attempts_csv is None else read_table(attempts_csv, columns)
+    success = reward_threshold(env) if success is None else success
+    counted = rows if all_csv is None else read_table(all_csv, columns)
+    shown = rows if unit == "reach" else counted
     digest = hashlib.sha256("".join(shard.digest for shard in shards).encode()).hexdigest()
     values = {
         "env": env,
         "policy": policy_label(played.config["policy"]),
         "unit": unit,
-        "episodes": len(rows),
-        "return": _statistics(rows["return"]),
-        "steps": _statistics(rows["steps"]),
+        "episodes": len(shown),
+        "return": _statistics(shown["return"]),
+        "steps": _statistics(shown["steps"]),
         "success": None if success is None else _success(counted, success),
         "digests": {"trajectories": digest, **played.value.get("files", {})},
         "versions": {"goalreel": goalreel.__version__, **played.tools},
@@ -94,7 +96,7 @@ def _worst(rows: pd.DataFrame, unit: str) -> list[dict[str, object]]:
     ]
 
 
-def _reward_threshold(env: str) -> float | None:
+def reward_threshold(env: str) -> float | None:
     """Return the return from which Gymnasium takes an environment as solved, None without one."""
     import gymnasium
 

@@ -20,6 +20,7 @@ from goalreel.rendering.blocks import pad_black
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.rendering.frame_recorder import replay_frames
 from goalreel.simulation.episodes import Episode
+from goalreel.simulation.played_episodes import read_shares
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import read_trajectories
 
@@ -47,13 +48,22 @@ def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
         GoalreelError: the run has no such episode.
     """
     run = read_run(results)
-    unit, folder = run.config["unit"], results / "trajectories"
-    if number not in range(run.shard["reaches"]):
+    unit, folder, place = run.config["unit"], results / "trajectories", number
+    if "selection" in run.input_digests:
+        numbers = read_shares(results / "selection.npz")["numbers"].tolist()
+        if number not in numbers:
+            raise GoalreelError(
+                f"{results}: Episode {number} is not in the film. Film it: "
+                f"--config 'film={{select: [{number}]}}'\n  "
+                f"in the film: {', '.join(map(str, numbers[:10]))}{', …' * (len(numbers) > 10)}"
+            )
+        place = numbers.index(number)
+    if place not in range(run.shard["reaches"]):
         last = run.shard["reaches"] - 1
         raise GoalreelError(f"{results}: No {unit} {number}. The last one is {last}.")
     if unit != "reach" and attempt is not None:
         raise GoalreelError("--attempt: This run films episodes, not reaches. Remove --attempt.")
-    shard = shard_name(number // run.shard["size"])
+    shard = shard_name(place // run.shard["size"])
     trajectories = read_trajectories(folder / f"{shard}.npz")
     rows, spec = trajectories.attempts, trajectories.spec
     tried = np.flatnonzero(rows.reach == number)

@@ -42,7 +42,7 @@ from goalreel.workflow.policy_errors import (
     pixel_policy_errors,
     training_errors,
 )
-from goalreel.workflow.run import CHOICES, Run
+from goalreel.workflow.run import CHOICES, SHARDED, Run
 
 _POLICY_FILES = {".py": "python", ".zip": "sb3"}  # the policy that plays such a file
 _MAX_FPS = 240  # as in the schema
@@ -282,15 +282,33 @@ def _selection_errors(config: Mapping) -> Errors:
         yield "seeds", "A recording has its own seeds. Remove seeds, or set episodes instead."
     elif selected == ["seeds"] and not Run(config).count:
         yield "seeds", f"{config['seeds']!r} ends before it begins. Use a range such as 0-99."
-    (chosen,) = selected or _default_selection(config)
+    default = {} if selected else _default_selection(config)
+    (chosen,) = selected or default
     views = ("clips", "stills", "model_card")
     triggers = {f"{view}.episode_trigger": config[view]["episode_trigger"] for view in views}
     asked = {key: value for key, value in triggers.items() if value == "failed"}
+    select = config["film"]["select"]
+    if select is not None and (problem := _select_error({**config, **default}, select)):
+        yield "film.select", problem
     if config["film"]["show_failures"]:
         asked["film.show_failures"] = "true"
     for key, value in asked.items() if chosen != "reaches" else ():
         problem = f"{quoted(value)} is only for goal reaches, but this run films episodes"
         yield key, f"{problem}. Set reaches instead of {chosen}, or remove {key}."
+
+
+def _select_error(config: Mapping, select: list | Mapping) -> str:
+    """Return the error of a selection of episodes, or ""."""
+    if config["reaches"] is not None:
+        return "Chooses episodes, but this run films goal reaches. Set episodes, such as 1000."
+    if config["policy"]["name"] in RECORDED:
+        return "Does not choose recorded episodes. Remove it, or set episodes to a smaller number."
+    if not (config["check_determinism"] or describe(config["env"]).computed):
+        return "The film plays chosen episodes again. Set check_determinism=true."
+    last = Run(config).played - 1
+    if isinstance(select, list) and max(select) > last:
+        return f"There is no episode {max(select)}. The last one is {last}."
+    return ""
 
 
 def _fill(config: dict) -> None:
@@ -331,9 +349,9 @@ def _size_errors(config: Mapping) -> Errors:
     run, size = Run(config), config["shard_size"]
     # An episode has a title card and, with at least one step, two frames.
     least = cards(config, run.encoder) + 2
-    if run.shards > _MAX_SHARDS:
-        problem = f"'{size}' gives {run.shards:,} shards, and Snakemake plans {_MAX_SHARDS:,}"
-        yield "shard_size", f"{problem}. Use {-(-run.count // _MAX_SHARDS)} or more."
+    if (shards := max(map(run.shards, SHARDED))) > _MAX_SHARDS:
+        problem = f"'{size}' gives {shards:,} shards, and Snakemake plans {_MAX_SHARDS:,}"
+        yield "shard_size", f"{problem}. Use {-(-size * shards // _MAX_SHARDS)} or more."
     elif run.count * least > MOST_FRAMES:
         yield (
             next(key for key in CHOICES if config[key] is not None),

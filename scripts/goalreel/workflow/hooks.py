@@ -225,7 +225,7 @@ def _findings(plans: Plans, user_options: Mapping[str, Mapping], scripts: Path) 
             if is_apart(sys.argv[1:]) or is_known_to_play(config):
                 check_environment(config)
             else:
-                record = kept / f"{plan.digest('simulate')}.json"
+                record = kept / f"{plan.digest(plan.run.player)}.json"
                 steps = read_first_steps(record)
                 if steps is None:
                     check_environment(config)

@@ -178,7 +178,7 @@ def _make(
     log = log or (lambda line: None)
     for stage in stages:
         for spec, options in plan.jobs(stage):
-            if stage == "simulate" and player is not None:
+            if stage == plan.run.player and player is not None:
                 options["policy"] = player
             first = spec.shard.get("first", 0) if stage == "simulate" else 0
             draws = _DRAWING if stage in ("atlas", "simulate") else contextlib.nullcontext()

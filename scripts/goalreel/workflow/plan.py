@@ -32,7 +32,7 @@ from goalreel.provenance.spec import (
     package_version,
     parse_spec,
 )
-from goalreel.workflow.run import Run
+from goalreel.workflow.run import SHARDED, Run
 from goalreel.workflow.run_checks import check_comparable
 from goalreel.workflow.stages import ARTISTS, STAGES, Source, sources
 from goalreel.workflow.used_when import excluded_modules
@@ -64,22 +64,23 @@ class Plan:
         if STAGES[stage].scope == "training":
             common = self._training(common, wildcards)
         shard = self._covered(stage, wildcards)
-        if stage == "simulate" and self.run.seeds is not None:
+        if stage == self.run.player and self.run.seeds is not None:
             seeds = self.run.seeds[shard["first"] :][: shard["count"]]
             common = common | {"seeds": list(seeds)}
         return canonical({**common, "shard": shard})
 
     def _covered(self, stage: str, wildcards: Mapping[str, str]) -> dict:
         """Return the range of episodes, or reaches, of a job."""
-        size, scope = self.run.config["shard_size"], STAGES[stage].scope
-        if scope == "shard":
-            if int(wildcards["shard"]) >= self.run.shards:
-                last = shard_name(self.run.shards - 1)
+        scope = STAGES[stage].scope
+        size, total, shards = (of(scope) for of in (self.run.size, self.run.total, self.run.shards))
+        if scope in SHARDED:
+            if int(wildcards["shard"]) >= shards:
+                last = shard_name(shards - 1)
                 raise GoalreelError(f"{wildcards['shard']}: No such shard. The last one is {last}.")
-            return covered(int(wildcards["shard"]), size, self.run.count)
-        if scope != "run":
+            return covered(int(wildcards["shard"]), size, total)
+        if scope not in ("run", "played"):
             return {}
-        whole = {"shards": self.run.shards, "reaches": self.run.count, "size": size}
+        whole = {"shards": shards, "reaches": total, "size": size}
         # A new spec each time, because Snakemake does not notice damage on the disk.
         return whole | {"asked": time.time_ns()} if stage in _REPEATED else whole
 
@@ -191,9 +192,9 @@ class Plan:
             return [path.format(**training) for training in self.run.trainings]
         if maker == "training":
             return path.format(**self.run.training)
-        if maker == "shard" and scope != "shard":
-            names = self.shards[:1] if source.is_first_shard else self.shards
-            return [path.format(shard=name) for name in names]
+        if maker in SHARDED and scope not in SHARDED:
+            names = self.shards(maker)
+            return [path.format(shard=n) for n in names[: 1 if source.is_first_shard else None]]
         return path.format(**dict(wildcards)).rstrip("/")
 
     def outputs(self, stage: str, folder: str) -> dict[str, object]:
@@ -241,8 +242,9 @@ class Plan:
         """Yield the spec and the options of each job of a stage, for a run without Snakemake."""
         if not STAGES[stage].when(self.run):
             return
-        is_sharded = STAGES[stage].scope == "shard"
-        for wildcards in [{"shard": name} for name in self.shards] if is_sharded else [{}]:
+        scope = STAGES[stage].scope
+        names = self.shards(scope) if scope in SHARDED else ()
+        for wildcards in [{"shard": name} for name in names] or [{}]:
             files = {option: of(wildcards) for option, of in self.inputs(stage).items()}
             for option, output in STAGES[stage].present(self.run).items():
                 files[option] = f"{self.results}/{output.path}".format(**wildcards)
@@ -267,10 +269,9 @@ class Plan:
     def _limits(self, stage: str) -> dict[str, object]:
         return {name: self.run.value(name) for name in STAGES[stage].limits}
 
-    @property
-    def shards(self) -> Sequence[str]:
-        """The names of all shards: "00000", "00001", ..."""
-        return [shard_name(shard) for shard in range(self.run.shards)]
+    def shards(self, scope: str = "shard") -> Sequence[str]:
+        """Return the names of all shards of a scope: "00000", "00001", ..."""
+        return [shard_name(shard) for shard in range(self.run.shards(scope))]
 
     @property
     def film(self) -> list[str]:

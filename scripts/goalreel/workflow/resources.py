@@ -19,11 +19,11 @@ _STEP_MB = 100  # the unit of requested memory
 _EPISODE_STEPS = 1000  # of an episode without max_episode_steps; few take as long as Atari's 27,000
 # A shard that goalreel steps: MB, MB per reach, MB per frame of 600x400, ms per reach.
 _COMPUTED = {"simulate": (60, 0.015, 0, 0.4), "render": (150, 0.04, 25, 0.7)}
-_COMPUTED |= {"encode": (100, 0.2, 120, 3)}
+_COMPUTED |= {"encode": (100, 0.2, 120, 3), "play": (60, 0.015, 0, 0.4)}
 _X264_MS = 130.0  # to encode a reach with x264
 # A shard that Gymnasium steps: MB (for MuJoCo with Mesa), MB per frame, ms per frame. CarRacing
 # takes 40 ms to play a frame, MuJoCo 180.
-_PLAYED = {"simulate": (900, 0.001, 200), "encode": (250, 0.0005, 6)}
+_PLAYED = {"simulate": (900, 0.001, 200), "encode": (250, 0.0005, 6), "play": (900, 0.0005, 20)}
 _OTHERS = (1000, 0.006, 50, 200)  # the same four numbers for other jobs
 _OTHERS_MINUTES = 60
 _TORCH_MB = 3000  # to load PyTorch
@@ -47,7 +47,7 @@ def memory_mb(stage: str, run: Run, threads: int = 1) -> int:
         used += threads * _PLAYED["simulate"][0]
     if stage == "pixels":
         used += pixels["buffer_size"] * _BUFFER_KB / 1000 + pixels["collectors"] * _COLLECTOR_MB
-    if stage in ("simulate", "clips", "training_progress"):
+    if stage in ("simulate", "play", "clips", "training_progress"):
         used += {"sb3": _TORCH_MB, "dqn": _TORCH_MB, "pixels": _NETWORK_MB}.get(run.policy, 0)
     if "torch" in STAGES[stage].tools:
         used += _TORCH_MB
@@ -73,7 +73,7 @@ def run_minutes(stage: str, run: Run, threads: int = 1) -> int:
     else:
         reach_ms = _X264_MS if stage == "encode" and not run.encoder.assembled else reach_ms
         ms = (1000 + reach_ms * covered) * _pictures(run)
-        ms += _NETWORK_MS * covered if stage == "simulate" and run.policy == "pixels" else 0
+        ms += _NETWORK_MS * covered if stage == run.player and run.policy == "pixels" else 0
     return _OWN_MINUTES + int(_SLOWER * ms / 60_000)
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.resources import memory_mb, run_minutes
-from goalreel.workflow.run import Run
+from goalreel.workflow.run import SHARDED, Run
 from goalreel.workflow.stages import APART, STAGES, VIEWS, WILDCARDS
 
 
@@ -53,7 +53,7 @@ class Rule:
 
     def log(self, folder: str = "logs", ending: str = "log") -> str:
         """Return the path of the logs, with wildcards."""
-        wildcards = {"shard": "/{shard}", "training": "/{variant}.{seed}"}
+        wildcards = dict.fromkeys(SHARDED, "/{shard}") | {"training": "/{variant}.{seed}"}
         place = wildcards.get(STAGES[self.stage].scope, "")
         return f"{self._folder}/{folder}/{self.stage}{place}.{ending}"
 

@@ -10,7 +10,12 @@ from goalreel.encoding.encoder_selection import EncoderChoice, cards, choose, x2
 from goalreel.environments.registry import EnvTraits, describe
 from goalreel.policies.parameters import is_trained_here, policy_label
 
-CHOICES = ("episodes", "reaches", "seeds")  # options that select what to film
+CHOICES = ("episodes", "reaches", "seeds")  # options that select what to play
+# A shard of episodes that are played without frames holds so many times those of the film.
+_PLAYED_FACTOR = 40
+# Scopes of jobs: those of a shard, and those of all episodes that are played without frames.
+SHARDED, PLAYED = ("shard", "played_shard"), ("played_shard", "played")
+_MAX_SEEDS = 4000  # in the spec of a job; Linux limits an argument to 128 kB
 
 
 class Run:
@@ -35,16 +40,44 @@ class Run:
         return chosen
 
     @property
-    def count(self) -> int:
-        """The number of episodes, or of reaches."""
+    def played(self) -> int:
+        """The number of episodes, or of reaches, of which `film.select` chooses."""
         if self.seeds is not None:
             return len(self.seeds)
         return self.config["reaches" if self.unit == "reach" else "episodes"]
 
     @property
-    def shards(self) -> int:
-        """The number of shards."""
-        return -(-self.count // self.config["shard_size"])
+    def select(self) -> Sequence[int] | Mapping | None:
+        """The selection of the episodes to film, None for all."""
+        return self.config["film"]["select"]
+
+    @property
+    def count(self) -> int:
+        """The number of episodes, or of reaches, in the film; the most if some may not exist."""
+        if self.select is None:
+            return self.played
+        if not isinstance(self.select, Mapping):
+            return len(self.select)
+        if "every" in self.select:
+            return -(-self.played // self.select["every"])
+        return min(self.played, *(k for key, k in self.select.items() if key != "by"))
+
+    def size(self, scope: str) -> int:
+        """Return the number of episodes, or reaches, in a shard of a scope."""
+        if scope not in PLAYED:
+            # A shard has at least one episode, and of these kinds there may be only one.
+            may_lack = isinstance(self.select, Mapping) and {"failed", "clusters"} & {*self.select}
+            return self.count if may_lack else self.config["shard_size"]
+        size = self.config["shard_size"] * _PLAYED_FACTOR
+        return size if self.seeds is None else min(size, _MAX_SEEDS)
+
+    def total(self, scope: str) -> int:
+        """Return the number of episodes, or reaches, of all jobs of a scope."""
+        return self.played if scope in PLAYED else self.count
+
+    def shards(self, scope: str = "shard") -> int:
+        """Return the number of shards of a scope."""
+        return -(-self.total(scope) // self.size(scope))
 
     @cached_property
     def env(self) -> EnvTraits:
@@ -60,6 +93,11 @@ class Run:
     def policy(self) -> str:
         """The name of the policy."""
         return self.config["policy"]["name"]
+
+    @property
+    def player(self) -> str:
+        """The stage in which the policy plays."""
+        return "simulate" if self.select is None else "play"
 
     @property
     def trains_policy(self) -> bool:
@@ -80,7 +118,8 @@ class Run:
 
     def covered(self, scope: str) -> int:
         """Return the number of episodes, or reaches, that a job of a scope covers at most."""
-        return min(self.config["shard_size"], self.count) if scope == "shard" else self.count
+        total = self.total(scope)
+        return min(self.size(scope), total) if scope in SHARDED else total
 
     def value(self, key: str) -> object:
         """Return the value of a key: a dotted option, or a derived value."""
@@ -112,6 +151,9 @@ class Run:
         success = self.config["success"]
         derived["success"] = None if self.unit == "episode" else success or "terminated"
         derived["success_criterion"] = success if self.unit == "episode" else derived["success"]
+        if self.select is not None:
+            chosen = {"select": self.select, "success": success, "played": self.played}
+            derived["selection"] = chosen
         if self.env.computed:
             derived["check_determinism"] = True  # goalreel's own environments need no check
         return derived

@@ -43,7 +43,9 @@ class Stage:
     tools: tuple[str, ...] = ()
     files: tuple[str, ...] = ()  # other files of the package that affect its result
     saves: Mapping[str, str] = field(default_factory=dict)  # files from which a retry resumes
-    scope: str = "run"  # the extent of a job: "shard", "training", "run", or "any" run
+    # The extent of a job: "shard", "training", "run", or "any" run. "played_shard" and "played" are
+    # of all episodes that are played without frames, of which the film shows some.
+    scope: str = "run"
     is_of_run: bool = True  # whether it depends on the episodes of this run's policy
     local: bool = False  # whether it is too small for a job of its own on a cluster
     threads: int = 1  # 0 for all cores
@@ -116,6 +118,10 @@ _IMPORTED = {"recording": "import_recording"}  # the stage that imports what a p
 _VIDEO = ("env", "film.fps", "view_encoder")
 _EPISODES = {"frames": _frames, "trajectories": "simulate"}
 _ENCODING = ("ffmpeg", "numpy", "pillow")
+_SELECTS = {
+    "when": lambda run: run.select is not None,
+    "needs": "a selection: film={select: {worst: 20}}",
+}
 _OF_ATLAS = {
     "when": lambda run: run.env.has_atlas,
     "needs": "MountainCar-v0 or MountainCarContinuous-v0",
@@ -132,9 +138,30 @@ FILM = {
         tools=("numpy",),
         scope="any",
     ),
+    "play": Stage(
+        "Play a shard of all episodes without frames.",
+        inputs={"policy": _trained_policy},
+        outputs={"output": "play/{shard}.npz"},
+        **_SELECTS,
+        config=(*_ENVIRONMENT, "seed", "policy", "check_determinism"),
+        tools=("numpy", "player"),
+        scope="played_shard",
+    ),
+    "choose": Stage(
+        "Choose the episodes to film from all that were played.",
+        inputs={"played": "play"},
+        outputs={"output": "selection.npz", "table": "played.csv", "sums": "played.json"},
+        **_SELECTS,
+        config=("env", "selection"),
+        tools=("gymnasium", "numpy", "pandas"),
+        scope="played",
+    ),
     "simulate": Stage(
         "Play a shard's episodes, bit for bit as Gymnasium would.",
-        inputs={"policy": lambda run: _IMPORTED.get(run.policy) or _trained_policy(run)},
+        inputs={
+            "policy": lambda run: _IMPORTED.get(run.policy) or _trained_policy(run),
+            "selection": "choose",
+        },
         outputs={
             "trajectories": "trajectories/{shard}.npz",
             "frames": Output("frames/{shard}.npz", when=lambda run: not run.env.has_atlas),
@@ -183,13 +210,17 @@ FILM = {
     ),
     "concat": Stage(
         "Join all segments into the film, with a chapter for each episode.",
-        inputs={"segments": "encode", "trajectories": "simulate"},
+        inputs={"segments": "encode", "trajectories": "simulate", "selection": "choose"},
         outputs={"output": "film.mp4"},
         config=(*_FILM, "unit"),
     ),
     "episodes": Stage(
         "Write the table of episodes: seeds, outcomes and positions in the film.",
-        inputs={"trajectories": "simulate"},
+        inputs={
+            "trajectories": "simulate",
+            "selection": "choose",
+            "played": "choose.table",
+        },
         outputs={
             "episodes": _reported("episodes.csv", "Tables", {"table": "filmed episodes"}),
             "attempts": _reported(

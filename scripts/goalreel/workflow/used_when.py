@@ -6,6 +6,7 @@ An edit of such a module then reruns nothing in other runs.
 from collections.abc import Callable
 
 from goalreel.environments.registry import CLASSIC_CONTROL
+from goalreel.policies.parameters import RECORDED
 from goalreel.workflow.run import Run
 
 
@@ -21,7 +22,11 @@ def _steps_classic_control(run: Run) -> bool:
     return run.config["env"] in CLASSIC_CONTROL
 
 
-_PIXELS, _RECORDED = _plays("pixels"), _plays("minari", "recording")
+def _replays(run: Run) -> bool:
+    return run.policy in RECORDED or run.select is not None
+
+
+_PIXELS = _plays("pixels")
 USED_WHEN: dict[str, Callable[[Run], bool]] = {
     "goalreel.policies.network": _plays("dqn"),
     "goalreel.policies.network_file": _plays("dqn", "pixels"),
@@ -30,10 +35,10 @@ USED_WHEN: dict[str, Callable[[Run], bool]] = {
     "goalreel.policies.pixel_policy": _PIXELS,
     "goalreel.policies.pixel_network": _PIXELS,
     "goalreel.policies.preprocessing": _PIXELS,
-    "goalreel.simulation.minari_episodes": _RECORDED,
-    "goalreel.simulation.recorded_episodes": _RECORDED,
-    "goalreel.simulation.recording_file": _RECORDED,
-    "goalreel.simulation.recording_blocks": _RECORDED,
+    "goalreel.simulation.minari_episodes": _replays,
+    "goalreel.simulation.recorded_episodes": _replays,
+    "goalreel.simulation.recording_file": _replays,
+    "goalreel.simulation.recording_blocks": _replays,
     # It shows a network the environments that goalreel steps.
     "goalreel.rendering.warped": lambda run: run.env.computed and run.policy == "pixels",
     "goalreel.rendering.frame_recorder": _plays_gymnasium,

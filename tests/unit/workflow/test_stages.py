@@ -20,6 +20,7 @@ RUNS = [
     {"policy": {"name": "dqn"}},
     {"policy": {"name": "pixels"}},
     {"env": "CartPole-v1"},
+    {"env": "CartPole-v1", "film": {"select": {"worst": 5}}},
 ]
 
 

@@ -1,0 +1,115 @@
+"""Choose the episodes to film from all that were played, and say how rare they are."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from goalreel.errors import GoalreelError, pluralize
+from goalreel.simulation.played_episodes import PlayedEpisodes
+from goalreel.simulation.reaches import has_reached
+from goalreel.views.triggers import select_episodes
+
+_NEAR = 0.1  # standard deviations within which returns, or steps, are alike
+_ITERATIONS = 25  # at most, of k-means
+
+
+def choose_episodes(
+    select: Sequence[int] | Mapping, success: str | float, played: PlayedEpisodes
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the chosen episodes, and how many of all episodes are as rare as each.
+
+    Args:
+        select: the option `film.select`.
+        success: the option `success`, for `failed`.
+        played: all episodes, numbered from 0.
+
+    Returns:
+        The numbers of the episodes, ascending, int64, and the count of each, int64. For `failed` it
+        counts the failed episodes, for `rarest` those near it, and for `clusters` those in its
+        cluster. For others it counts those with at most its value, or at least if they are higher.
+
+    Raises:
+        GoalreelError: there is no such episode.
+    """
+    options = select if isinstance(select, Mapping) else {"list": select}
+    (kind,), rows = options.keys() - {"by"}, played.rows
+    by_steps = options.get("by") == "steps"
+    values = rows.steps if by_steps else rows.return_
+    if kind == "failed":
+        has_failed = ~has_reached(success, rows.terminated, rows.truncated, rows.return_)
+        alike = np.full(len(played), has_failed.sum())
+        chosen = np.flatnonzero(has_failed)[: select["failed"]]
+        if not len(chosen):
+            raise GoalreelError(
+                f"film.select.failed: None of {pluralize(len(played), 'episode')} failed. Choose "
+                f"others, such as worst, or change success ('{success}')."
+            )
+    elif kind == "rarest":
+        alike = _count_near(values, rows.terminated + 2 * rows.truncated)
+        farthest = -np.abs(values - np.median(values))
+        chosen = np.lexsort((farthest, alike))[: select["rarest"]]
+    elif kind == "clusters":
+        features = (played.last_states.T, rows.return_, rows.terminated, rows.truncated)
+        labels, chosen = cluster(_standardized(np.vstack(features).T), select["clusters"])
+        alike = np.bincount(labels)[labels]
+    else:
+        chosen, ordered = select_episodes(select, rows), np.sort(values)
+        is_low = (kind == "best") == by_steps or kind not in ("best", "worst")
+        at_most = np.searchsorted(ordered, values, "right")
+        alike = at_most if is_low else len(values) - np.searchsorted(ordered, values, "left")
+    chosen = np.sort(chosen)
+    return chosen, alike[chosen]
+
+
+def _count_near(values: np.ndarray, endings: np.ndarray) -> np.ndarray:
+    """Return how many values of the same ending are near each value, itself included."""
+    near, counts = _NEAR * values.std(), np.empty(len(values), np.int64)
+    for ending in np.unique(endings):
+        same = endings == ending
+        ordered = np.sort(values[same])
+        first = np.searchsorted(ordered, values[same] - near, "left")
+        counts[same] = np.searchsorted(ordered, values[same] + near, "right") - first
+    return counts
+
+
+def _standardized(features: np.ndarray) -> np.ndarray:
+    """Return features (episodes, numbers) with mean 0 and standard deviation 1, or 0."""
+    features = np.nan_to_num(features)
+    spread = features.std(axis=0)
+    return (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1)
+
+
+def cluster(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cluster of each point, and the point nearest to the center of each cluster.
+
+    This is k-means (Lloyd, 1982) that starts as k-means++ (Arthur and Vassilvitskii, 2007), with a
+    fixed seed. There are fewer clusters if there are fewer different points.
+
+    points: (n, numbers) float64
+    """
+    rng, centers = np.random.default_rng(0), points[:1]
+    while len(centers) < count:
+        _, distances = _nearest(points, centers)
+        if not distances.any():
+            break
+        drawn = rng.choice(len(points), p=distances / distances.sum())
+        centers = np.vstack([centers, points[drawn]])
+    labels, _ = _nearest(points, centers)
+    for _ in range(_ITERATIONS):
+        centers = np.array([points[labels == label].mean(axis=0) for label in np.unique(labels)])
+        before, (labels, distances) = labels, _nearest(points, centers)
+        if np.array_equal(before, labels):
+            break
+    _, labels = np.unique(labels, return_inverse=True)
+    order = np.lexsort((distances, labels))
+    return labels, order[np.searchsorted(labels[order], np.arange(labels.max() + 1))]
+
+
+def _nearest(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nearest center of each point and the square of its distance."""
+    labels, least = np.zeros(len(points), np.int64), np.full(len(points), np.inf)
+    for label, center in enumerate(centers):
+        distances = np.square(points - center).sum(axis=1)
+        labels[distances < least] = label
+        least = np.minimum(least, distances)
+    return labels, least

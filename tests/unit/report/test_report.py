@@ -208,8 +208,9 @@ def test_summary_links_best_and_worst_episodes(page, filmed, table):
     told = one(page, "[aria-label=Summary]").text.replace("−", "-")
     for name in ("return", "steps"):
         column = table[name]
-        mean = mean_interval(column).text().replace(" (", "\n").rstrip(")").replace("−", "-")
-        assert f"mean (95% interval)\n{mean}\nstd\n{column.std(ddof=0):.1f}" in told
+        mean, std = mean_interval(column), column.std(ddof=0)
+        interval = mean.text().replace(" (", "\n").rstrip(")").replace("−", "-")
+        assert f"mean (95% interval)\n{interval}\nstd\n{std:.{mean.decimals}f}" in told
         assert f"median\n{column.median():g}" in told
     assert "of 8 attempts\n100.0%\n67.6% to 100.0%" in told
     links = {link.find_element("xpath", "../../dt").text: link for link in all_of(page, ".seek")}

@@ -356,7 +356,8 @@ class Options(Section):
 
     results: _FOLDER | None = None
     """The folder for all files of the run. `null` is `results/ENV-POLICY`, such as
-    `results/CartPole-v1-random`. The POLICY of a file is its name without suffix."""
+    `results/CartPole-v1-random`, or `results` if you set `compare`. The POLICY of a file is its
+    name without suffix."""
     env: text("the id of a Gymnasium environment that `rgb_array` draws") = "MountainCar-v0"
     """The id of the environment as in `gymnasium.make`, such as `CartPole-v1`, `ALE/Breakout-v5`,
     or `module:Name-v0` for your own."""

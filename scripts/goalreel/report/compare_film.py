@@ -51,9 +51,9 @@ def film_seeds(
         GoalreelError: a frame cache cannot be used.
     """
     shape, sizes = _layout([frame_size(run.filmed) for run in runs])
-    rows = ([run.table["row"].get(seed) for seed in reasons] for run in runs)
+    rows, kept = (run.table["row"].reindex(list(reasons)).dropna() for run in runs), {}
     sides = [
-        scaled_movies(run.filmed, size, [row for row in own if row is not None])
+        scaled_movies(run.filmed, size, kept, own.astype(int))
         for run, size, own in zip(runs, sizes, rows, strict=True)
     ]
     steps = table.loc[list(reasons), [f"steps_{run.name}" for run in runs]].max(axis=1)
@@ -70,9 +70,9 @@ def film_seeds(
             for index, run in enumerate(runs):
                 (top, left), (width, _) = shape.corner(index), shape.cell
                 is_played = seed in run.table.index
-                text = f"{run.name} · {run.policy if is_played else 'not played'}"
+                words = run.name, run.policy if is_played else "not played"
                 cell = page[top - shape.band :, left : left + width]
-                _write(cell, text, "", font_size(width), (INK, INK))
+                _write(cell, " · ".join(dict.fromkeys(words)), "", font_size(width), (INK, INK))
                 if is_played:
                     episode, movie = next(sides[index])
                     is_reference = not index or seed not in runs[0].table.index
@@ -90,9 +90,9 @@ def film_seeds(
 
 def _layout(sizes: Sequence[tuple[int, int]]) -> tuple[Layout, list[tuple[int, int]]]:
     """Return the layout of frames of some sizes, and their sizes in it."""
-    shape = choose_layout(len(sizes), None, None, tuple(map(max, *sizes)), 2)
-    scaled = [layout(shape.rows, shape.columns, size, 2).cell for size in sizes]
-    return replace(shape, cell=tuple(map(max, *scaled)), header=_HEADER), scaled
+    shape = choose_layout(len(sizes), None, None, tuple(map(max, *sizes)), 2, _HEADER)
+    scaled = [layout(shape.rows, shape.columns, size, 2, _HEADER).cell for size in sizes]
+    return replace(shape, cell=tuple(map(max, *scaled))), scaled
 
 
 def _status(

@@ -125,22 +125,19 @@ class Trajectories:
         return self.states[first:last], self.actions[steps], self.rewards[steps]
 
 
-def first_difference(a: Steps, b: Steps) -> tuple[int, str] | None:
+def first_difference(a: Steps, b: Steps) -> int | None:
     """Return the first step at which two episodes differ in a bit, None if they are equal.
 
-    A step is an action, the observation after it and its reward. The reset is step 0.
-
-    Returns:
-        The step, and the quantity that differs: "action", "observation", "reward" or "ending".
+    A step is an action, the state after it and its reward. The reset is step 0.
     """
-    found = [(min(len(a[1]), len(b[1])) + 1, "ending")] if len(a[1]) != len(b[1]) else []
-    for name, part in (("action", 1), ("observation", 0), ("reward", 2)):
-        mine, other = _bytes_by_row(a[part]), _bytes_by_row(b[part])
+    found = [min(len(a[1]), len(b[1])) + 1] if len(a[1]) != len(b[1]) else []
+    for mine, other, first_step in zip(a, b, (0, 1, 1), strict=True):
         common = min(len(mine), len(other))
-        is_same_kind = a[part].dtype == b[part].dtype and mine.shape[1] == other.shape[1]
-        differs = (mine[:common] != other[:common]).any(axis=1) if is_same_kind else [True]
-        found += [(int(place) + (part > 0), name) for place in np.flatnonzero(differs)[:1]]
-    return min(found, key=lambda difference: difference[0], default=None)
+        if mine.dtype != other.dtype or mine.shape[1:] != other.shape[1:]:
+            return 0  # of different environments
+        differs = _bytes_by_row(mine[:common]) != _bytes_by_row(other[:common])
+        found += [int(row) + first_step for row in np.flatnonzero(differs.any(axis=1))[:1]]
+    return min(found, default=None)
 
 
 def _bytes_by_row(array: np.ndarray) -> np.ndarray:

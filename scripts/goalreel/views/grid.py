@@ -53,13 +53,18 @@ class Layout:
 
 
 def choose_layout(
-    episodes: int, rows: int | None, columns: int | None, frame: tuple[int, int], captions: int
+    episodes: int,
+    rows: int | None,
+    columns: int | None,
+    frame: tuple[int, int],
+    captions: int,
+    header: int = 0,
 ) -> Layout:
     """Return the layout for a number of episodes.
 
     If neither rows nor columns are given, it balances large frames against few pages, and only the
     last page has empty rows. If one is given, the other is the largest that shrinks no frame. For
-    `frame` and `captions` see `layout`. Raises GoalreelError if the cells would be too small.
+    the other arguments see `layout`. Raises GoalreelError if the cells would be too small.
     """
     free = not (rows or columns)
     few = episodes if episodes <= _MAX_CELLS else _MIN_CELLS
@@ -69,9 +74,9 @@ def choose_layout(
         empty = (not rows and (r - 1) * c >= episodes) or (not columns and r * (c - 1) >= episodes)
         if not empty and fewest <= r * c <= most:
             with contextlib.suppress(GoalreelError):
-                found.append(layout(r, c, frame, captions))
+                found.append(layout(r, c, frame, captions, header))
     if not found:
-        return layout(rows or 1, columns or 1, frame, captions)
+        return layout(rows or 1, columns or 1, frame, captions, header)
 
     def score(shape: Layout) -> tuple:
         area, count, (width, height) = math.prod(shape.cell), shape.rows * shape.columns, shape.size
@@ -85,7 +90,9 @@ def choose_layout(
     return max(found, key=score)
 
 
-def layout(rows: int, columns: int, frame: tuple[int, int], captions: int) -> Layout:
+def layout(
+    rows: int, columns: int, frame: tuple[int, int], captions: int, header: int = 0
+) -> Layout:
     """Return the layout whose frames are as large as fit, but no larger than in the film.
 
     Args:
@@ -93,13 +100,14 @@ def layout(rows: int, columns: int, frame: tuple[int, int], captions: int) -> La
         columns: of a page.
         frame: width and height of the frames.
         captions: the number of captions above each frame.
+        header: rows above all cells, even.
 
     Raises:
         GoalreelError: the cells would be too small.
     """
     wide = (_MAX_WIDTH + _GUTTER) // columns - _GUTTER
     band = band_rows(wide) * captions
-    room = wide, (_MAX_HEIGHT + _GUTTER) // rows - _GUTTER - band
+    room = wide, (_MAX_HEIGHT - header + _GUTTER) // rows - _GUTTER - band
     times = min(room[0] // frame[0], room[1] // frame[1], fitting_scale(frame[::-1]))
     # An integer factor if frames fit, else a fraction.
     scales = [(times, 1)] if times else [(room[0], frame[0]), (room[1], frame[1])]
@@ -110,7 +118,7 @@ def layout(rows: int, columns: int, frame: tuple[int, int], captions: int) -> La
             f"grid: In {rows} rows and {columns} columns, frames of {frame[0]}x{frame[1]} become "
             f"{width}x{height}, below {_MIN_WIDTH}x{_MIN_HEIGHT}. Choose fewer rows or columns."
         )
-    return Layout(rows, columns, (width, height), band)
+    return Layout(rows, columns, (width, height), band, header)
 
 
 def frame_size(filmed: FilmedEpisodes) -> tuple[int, int]:
@@ -120,10 +128,13 @@ def frame_size(filmed: FilmedEpisodes) -> tuple[int, int]:
 
 
 def scaled_movies(
-    filmed: FilmedEpisodes, size: tuple[int, int], numbers: Iterable[int] | None = None
+    filmed: FilmedEpisodes,
+    size: tuple[int, int],
+    kept: dict,
+    numbers: Iterable[int] | None = None,
 ) -> Iterator[tuple[FilmedEpisode, Iterator[np.ndarray]]]:
-    """Return the movies of episodes at a size, as FilmedEpisodes.movies does."""
-    times, kept = max(size[0] // frame_size(filmed)[0], 1), {}
+    """Return episodes and the frames of each at a size. `kept` is that of ScaledFrames."""
+    times = max(size[0] // frame_size(filmed)[0], 1)
     return filmed.movies(
         lambda cache: ScaledFrames(add_bands(cache, times)[0], size, kept), numbers
     )
@@ -152,7 +163,7 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
     cells = shape.rows * shape.columns
     lengths = [int(frames[i : i + cells].max()) for i in range(0, len(frames), cells)]
     starts = list(itertools.accumulate(lengths, initial=0))[:-1]
-    episodes = scaled_movies(filmed, shape.cell)
+    episodes = scaled_movies(filmed, shape.cell, {})
     planes = itertools.chain.from_iterable(
         _page(itertools.islice(episodes, cells), shape, template, length) for length in lengths
     )

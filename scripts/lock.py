@@ -11,9 +11,8 @@ def lock(spec, trajectories: Shards, frames: Shards, tables, output):
     from goalreel.files.atomic import write_text
     from goalreel.verification.behavior import lock_run
 
-    path, made = spec.config["check.file"], lock_run(spec, trajectories, frames)
-    text = made.text()
-    for target in (output, Path(path)):
-        write_text(target, text)
-    count, size = pluralize(len(made.episodes), "episode"), format_bytes(len(text.encode()))
-    return f"{count} in {path} ({size}), every {made.stride} steps"
+    path, made = Path(spec.config["check.file"]), lock_run(spec, trajectories, frames)
+    for target in (output, path):
+        write_text(target, made.text())
+    size, stride = format_bytes(path.stat().st_size), pluralize(made.facts["stride"], "step")
+    return f"{pluralize(len(made.episodes), 'episode')} in {path}, {size}, exact to {stride}"

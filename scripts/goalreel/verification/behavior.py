@@ -8,10 +8,10 @@ import hashlib
 import platform
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,16 @@ _FRAMES, _LEAST_FRAMES = 300, 3  # checksums of frames, of all episodes or of ea
 _QUANTITIES = ("action", "observation", "reward")
 
 
-@dataclass(frozen=True)
-class PlayedEpisode:
+class Difference(NamedTuple):
+    """The first difference of a new episode from the locked one."""
+
+    seed: int
+    quantity: str  # a quantity, several, "seed", "ending" or "frame"
+    first: int  # the step, or the first and the last one that it may be
+    last: int
+
+
+class PlayedEpisode(NamedTuple):
     """An episode of a run."""
 
     row: dict[str, object]  # seed, steps, return, terminated, truncated
@@ -39,14 +47,12 @@ class PlayedEpisode:
 
     def lock(self, stride: int, frames: int) -> LockedEpisode:
         """Return its behavior, with checksums of each stride and of at most `frames` frames."""
-        seed, steps = self.row["seed"], self.row["steps"]
+        seed, steps, return_ = (self.row[name] for name in ("seed", "steps", "return"))
         ending = "+".join(word for word in ("terminated", "truncated") if self.row[word]) or "open"
         whole, trace = self.checksums(_ends(steps, stride))
-        images = map(self.frame, _shown(steps, frames))
-        shown = "".join(_code(_hash(image), _FRAME) for image in images)
-        return LockedEpisode(
-            seed, steps, float(f"{self.row['return']:.10g}"), ending, *whole, shown, trace
-        )
+        hashes = (_hash(self.frame(step)) for step in _shown(steps, frames))
+        shown = "".join(_code(hashed, _FRAME) for hashed in hashes)
+        return LockedEpisode(seed, steps, float(f"{return_:.10g}"), ending, *whole, shown, trace)
 
     def checksums(self, ends: Sequence[int]) -> tuple[list[str], str]:
         """Return the checksum of each quantity up to the last of some steps, and the trace.
@@ -62,15 +68,33 @@ class PlayedEpisode:
                 trace.append(_code(hashed, 1))
         return [_code(hashed, _WHOLE) for hashed in hashes], "".join(trace)
 
-
-@dataclass(frozen=True)
-class Difference:
-    """The first difference of a new episode from the locked one."""
-
-    seed: int
-    quantity: str  # a quantity or several, "seed", "ending" or "frame"
-    first: int  # the step, or the first and the last one that it may be
-    last: int
+    def difference(self, locked: LockedEpisode, stride: int) -> Difference | None:
+        """Return the first difference from the locked episode, None if there is none."""
+        count = len(locked.frames) // _FRAME
+        now, found = self.lock(stride, count), partial(Difference, locked.seed)
+        if now._replace(frames=locked.frames) == locked:
+            for i, (before, step) in enumerate(pairwise([-1, *_shown(now.steps, count)])):
+                code = slice(_FRAME * i, _FRAME * (i + 1))
+                if now.frames[code] != locked.frames[code]:
+                    return found("frame", before + 1, step)
+            return None
+        if now.seed != locked.seed:
+            return found("seed", 0, 0)
+        # A stride in which the new episode ends cannot be compared.
+        ends = [end for end in _ends(locked.steps, stride) if end <= now.steps]
+        whole, trace = self.checksums(ends)
+        if trace[0] != locked.trace[0]:
+            return found("observation", 0, 0)
+        for i, (before, end) in enumerate(pairwise([0, *ends])):
+            codes = slice(3 * i + 1, 3 * i + 4)
+            names = _differing(trace[codes], locked.trace[codes])
+            if end == locked.steps:  # the checksums of all steps have more bits
+                names = names or _differing(whole, locked[4:7])
+            if names:
+                quantity = names[0] if end == before + 1 else " or ".join(names)
+                return found(quantity, before + 1, end)
+        end = min(now.steps, locked.steps)
+        return found("ending", min(end, ends[-1] + 1 if ends else 1), end)
 
 
 def read_episodes(trajectories: Iterable[Path], frames: Iterable[Path]) -> Iterator[PlayedEpisode]:
@@ -89,48 +113,20 @@ def lock_run(spec: Spec, trajectories: Sequence[Path], frames: Sequence[Path]) -
     while stride < steps.max() and (1 + 3 * -(-steps // stride)).sum() > room:
         stride += 1
     shown = max(_FRAMES // len(steps), _LEAST_FRAMES)
-    played = read_episodes(trajectories, frames)
-    episodes = [episode.lock(stride, shown) for episode in played]
-    options = {key: value for key, value in spec.config.items() if not key.startswith("check.")}
-    mean = mean_interval([episode.return_ for episode in episodes]).text()
-    return Lock(options, versions(spec), spec.value.get("files", {}), mean, stride, episodes)
+    episodes = [played.lock(stride, shown) for played in read_episodes(trajectories, frames)]
+    facts = present_facts(spec) | {
+        "options": {key: value for key, value in spec.config.items() if "." not in key}
+        | {"film": {"fps": spec.config["film.fps"]}},
+        "mean_return": mean_interval([episode.return_ for episode in episodes]).text(),
+        "stride": stride,
+    }
+    return Lock(facts, episodes)
 
 
-def versions(spec: Spec) -> dict[str, str]:
-    """Return the versions of all software that plays and renders."""
-    return {**spec.tools, "goalreel": goalreel.__version__, "python": platform.python_version()}
-
-
-def find_difference(
-    locked: LockedEpisode, episode: PlayedEpisode, stride: int
-) -> Difference | None:
-    """Return the first difference of an episode from the locked one, None if there is none."""
-    frames = len(locked.frames) // _FRAME
-    now, found = episode.lock(stride, frames), partial(Difference, locked.seed)
-    if replace(now, frames=locked.frames) == locked:
-        spans = pairwise([-1, *_shown(now.steps, frames)])
-        mine, its = (zip(*[iter(e.frames)] * _FRAME, strict=True) for e in (now, locked))
-        changed = (span for span, a, b in zip(spans, mine, its, strict=True) if a != b)
-        return next((found("frame", before + 1, step) for before, step in changed), None)
-    if now.seed != locked.seed:
-        return found("seed", 0, 0)
-    # A stride in which the new episode ends cannot be compared.
-    ends = [end for end in _ends(locked.steps, stride) if end <= now.steps]
-    whole, trace = episode.checksums(ends)
-    if trace[0] != locked.trace[0]:
-        return found("observation", 0, 0)
-    for number, (before, end) in enumerate(pairwise([0, *ends])):
-        codes = slice(3 * number + 1, 3 * number + 4)
-        names = _differing(trace[codes], locked.trace[codes])
-        if end == locked.steps:  # the checksums of all steps have more bits
-            names = names or _differing(
-                whole, (locked.actions, locked.observations, locked.rewards)
-            )
-        if names:
-            is_exact = end == before + 1
-            return found(names[0] if is_exact else " or ".join(names), before + 1, end)
-    end = min(now.steps, locked.steps)
-    return found("ending", min(end, ends[-1] + 1 if ends else 1), end)
+def present_facts(spec: Spec) -> dict[str, dict[str, str]]:
+    """Return the versions of all software that plays and renders, and the sha256 of all files."""
+    own = {"goalreel": goalreel.__version__, "python": platform.python_version()}
+    return {"versions": own | spec.tools, "files": spec.value.get("files", {})}
 
 
 def _differing(codes: Sequence[str], others: Sequence[str]) -> list[str]:

@@ -1,26 +1,25 @@
 """The result of a check: whether a new run behaves as the lock file says, and what differs."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from goalreel.errors import pluralize
 from goalreel.provenance.spec import Spec
-from goalreel.report.statistics import PairedDifference, format_decimals, paired_difference
-from goalreel.verification.behavior import Difference, find_difference, read_episodes, versions
+from goalreel.report.statistics import PairedDifference, paired_difference
+from goalreel.verification.behavior import Difference, present_facts, read_episodes
 from goalreel.verification.lock_file import read_lock
 
-_MOST_SEEDS = 5  # in the report
+_MOST_LISTED = 5  # seeds or versions in the report
 
 
-@dataclass(frozen=True)
-class CheckResult:
-    """The result of a check, which is true if the check passed. Its text is a report."""
+class CheckResult(NamedTuple):
+    """The result of a check, which is true if it passed. Its text is a report."""
 
     path: str  # of the lock file
     returns: tuple[Sequence[float], Sequence[float]]  # of the locked episodes, and the new ones
     differences: Sequence[Difference]
-    notes: Sequence[str]  # on versions and files that differ
+    notes: Sequence[str]  # versions and files that differ
     tolerance: float | None  # of the mean return, None to accept only identical episodes
 
     @property
@@ -32,47 +31,44 @@ class CheckResult:
         """Return whether the check passed."""
         if not self.differences or self.tolerance is None:
             return not self.differences
-        mean = self.change.mean
-        return -self.tolerance <= mean.low and mean.high <= self.tolerance
+        return -self.tolerance <= self.change.mean.low and self.change.mean.high <= self.tolerance
 
     def __str__(self) -> str:
         """Return the report."""
-        total, count = len(self.returns[0]), len(self.differences)
-        change, fix = self.change.mean, "To accept it: snakemake lock"
-        if not count:
-            return "\n".join([f"{total:,} of {pluralize(total, 'episode')} identical", *self.notes])
+        total, change = len(self.returns[0]), self.change.mean
+        of_all = f"{len(self.differences):,} of {pluralize(total, 'episode')}"
+        if not self.differences:
+            head = f"{total:,} of {pluralize(total, 'episode')} identical"
+            return "\n".join([head, *self.notes])
         if self.tolerance is not None:
             is_within = "within" if self else "not within"
             head = f"The mean return changed by {change.text()}, {is_within} ±{self.tolerance:g}."
         elif all(difference.quantity == "frame" for difference in self.differences):
-            head = f"States equal, frames differ in {count:,} of {pluralize(total, 'episode')}."
+            head = f"States equal, frames differ in {of_all}."
         else:
-            head = f"The behavior changed in {count:,} of {pluralize(total, 'episode')}."
+            head = f"The behavior changed in {of_all}."
         old, new = (sum(returns) / total for returns in self.returns)
-        decimals = change.decimals
-        means = f"{format_decimals(new, decimals)}, was {format_decimals(old, decimals)}"
-        lines = [
-            f"{self.path}: {head}" + ("" if self else f" {fix}"),
-            f"  first differences: {self._first()}",
-            f"  seeds: {_listed([str(difference.seed) for difference in self.differences])}",
-            f"  mean return: {means}, change {change.text()}",
-            *(f"  {note}" for note in self.notes),
+        details = [
+            f"first differences: {self._first_differences()}",
+            f"seeds: {_listed([str(difference.seed) for difference in self.differences])}",
+            f"mean return: {new:,.6g}, was {old:,.6g}, change {change.text()}",
+            *self.notes,
         ]
-        return "\n".join(lines)
+        fix = "" if self else " To accept it: snakemake lock"
+        return "\n  ".join([f"{self.path}: {head}{fix}", *details])
 
     __repr__ = __str__  # pytest prints it
 
-    def _first(self) -> str:
+    def _first_differences(self) -> str:
         """Return the quantities that differ first, each with its earliest step."""
         groups: dict[str, list[Difference]] = {}
         for difference in sorted(self.differences, key=lambda difference: difference.last):
             groups.setdefault(difference.quantity, []).append(difference)
         words = []
-        for quantity, group in groups.items():
-            first = group[0]
-            place = f"between steps {first.first} and {first.last}"
-            place = place if first.first < first.last else f"at step {first.first}"
-            words.append(f"{quantity} in {len(group):,} (seed {first.seed} {place})")
+        for quantity, (found, *others) in groups.items():
+            steps = f"between steps {found.first} and {found.last}"
+            place = steps if found.first < found.last else f"at step {found.last}"
+            words.append(f"{quantity} in {1 + len(others):,} (seed {found.seed} {place})")
         return ", ".join(words)
 
 
@@ -87,32 +83,29 @@ def check_run(
         trajectories: the trajectory files of all shards.
         frames: their frame caches.
     """
-    lock, returns, differences = read_lock(check["file"]), [], []
-    for locked, episode in zip(lock.episodes, read_episodes(trajectories, frames), strict=True):
+    (facts, locked), now = read_lock(check["file"]), present_facts(spec)
+    returns, differences = [], []
+    for before, episode in zip(locked, read_episodes(trajectories, frames), strict=True):
         returns.append(float(f"{episode.row['return']:.10g}"))
-        if difference := find_difference(locked, episode, lock.stride):
-            differences.append(difference)
-    notes = [
-        f"{kind}: {changed}"
-        for kind, changed in (
-            ("versions", _changes(lock.versions, versions(spec))),
-            ("files", _changes(lock.files, spec.value.get("files", {}), 8)),
-        )
-        if changed
-    ]
-    before = [episode.return_ for episode in lock.episodes]
+        differences.append(episode.difference(before, facts["stride"]))
+    changes = {kind: _changes(facts[kind], now[kind]) for kind in ("versions", "files")}
     tolerance = check["tolerance"] if check["mode"] == "statistical" else None
-    return CheckResult(check["file"], (before, returns), differences, notes, tolerance)
+    return CheckResult(
+        check["file"],
+        ([episode.return_ for episode in locked], returns),
+        list(filter(None, differences)),
+        [f"{kind}: {changed}" for kind, changed in changes.items() if changed],
+        tolerance,
+    )
 
 
-def _changes(before: Mapping[str, str], now: Mapping[str, str], length: int | None = None) -> str:
-    """Return the names whose values differ. length: the characters of a value to show."""
+def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Return the names whose values differ, with the first characters of both."""
     names = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
-    values = [[(part.get(name) or "unused")[:length] for part in (now, before)] for name in names]
-    pairs = zip(names, values, strict=True)
-    return _listed([f"{name} {new} (was {old})" for name, (new, old) in pairs])
+    values = [[part.get(name, "unused")[:10] for part in (now, before)] for name in names]
+    return _listed([f"{n} {new} (was {old})" for n, (new, old) in zip(names, values, strict=True)])
 
 
 def _listed(words: Sequence[str]) -> str:
-    more = len(words) - _MOST_SEEDS
-    return ", ".join(words[:_MOST_SEEDS]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(words) - _MOST_LISTED
+    return ", ".join(words[:_MOST_LISTED]) + (f" and {more:,} more" if more > 0 else "")

@@ -47,7 +47,7 @@ def expand(user_options: Mapping) -> dict[str, dict]:
                     hint = "" if is_option else suggest(first, (*_AXES, *_LISTED))
                     fix = hint or "Name another option."
                     raise OptionError(f"suite.{option}", f"{problem} {fix}")
-                run = with_option(run, option, value)
+                run = _with_option(run, option, value)
             runs[folder] = dict(run)
         if not runs:
             raise OptionError("suite", "It has no runs. Write suite={env: [A, B]}.")
@@ -160,7 +160,7 @@ def _fill_in(value: object, labels: Mapping[str, str]) -> object:
     return value
 
 
-def with_option(run: Mapping, option: str, value: object) -> dict:
+def _with_option(run: Mapping, option: str, value: object) -> dict:
     """Return the options of a run with a new value for a dotted key."""
     if option == "checkpoint":
         option = "policy.file"
@@ -170,7 +170,7 @@ def with_option(run: Mapping, option: str, value: object) -> dict:
     section = run.get(key)
     if not isinstance(section, Mapping):
         section = {"name": section} if key == "policy" and section else {}
-    return {**run, key: with_option(section, inner_key, value)}
+    return {**run, key: _with_option(section, inner_key, value)}
 
 
 def _name(label: str) -> str:

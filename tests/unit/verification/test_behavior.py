@@ -112,7 +112,7 @@ def test_check_finds_the_first_change_of_gymnasium(
     assert goalreel.check(path, act), "its own episodes are identical"
     result = goalreel.check(path, policy, env_kwargs=kwargs)
     assert not result and quantity in str(result)
-    stride = read_lock(path).stride
+    stride = read_lock(path).facts["stride"]
     assert (stride == 1) == (room == 20_000)
     for difference in result.differences:
         step, name = first_change(difference.seed, policy, **kwargs)

@@ -43,7 +43,7 @@ class PlayedEpisode(NamedTuple):
 
     row: dict[str, object]  # seed, steps, return, terminated, truncated
     steps: tuple[np.ndarray, np.ndarray, np.ndarray]  # states, actions, rewards
-    frame: Callable[[int], np.ndarray]  # takes a step
+    frame: Callable[[int], np.ndarray] | None = None  # takes a step
 
     def lock(self, stride: int, frames: int) -> LockedEpisode:
         """Return its behavior, with checksums of each stride and of at most `frames` frames."""

@@ -4,10 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from goalreel.errors import pluralize
+from goalreel.errors import GoalreelError, pluralize
 from goalreel.provenance.spec import Spec
 from goalreel.report.statistics import PairedDifference, paired_difference
-from goalreel.verification.behavior import Difference, present_facts, read_episodes
+from goalreel.simulation.trajectories import first_difference
+from goalreel.verification.behavior import (
+    Difference,
+    PlayedEpisode,
+    present_facts,
+    read_episodes,
+)
 from goalreel.verification.lock_file import read_lock
 
 _MOST_LISTED = 5  # seeds or versions in the report
@@ -97,6 +103,38 @@ def check_run(
         [f"{kind}: {changed}" for kind, changed in changes.items() if changed],
         tolerance,
     )
+
+
+def film_changes(
+    result: CheckResult, before: Path, after: Path, video: Path, spec: Spec
+) -> CheckResult:
+    """Film the worst changes side by side, and return the result with the exact steps.
+
+    If the folder `before` does not hold the locked run, return the result as it is.
+    """
+    from goalreel.report import compare
+    from goalreel.report.compare_film import film_seeds
+
+    locked = {episode.seed: episode for episode in read_lock(result.path).episodes}
+    differences = []
+    try:
+        sides = {"before": before, "after": after}
+        runs = [compare.read_run(str(folder), name) for name, folder in sides.items()]
+        for found in result.differences:
+            steps = [run.steps(run.table["row"][found.seed]) for run in runs]
+            episode = locked[found.seed]
+            if PlayedEpisode({}, steps[0]).checksums([episode.steps])[0] != [*episode[4:7]]:
+                return result
+            step, quantity = first_difference(*steps) or (found.last, found.quantity)
+            step -= quantity == "ending"  # of the last step
+            differences.append(Difference(found.seed, quantity, step, step))
+        pairs, changes = compare.compare_pairs(runs)
+        table = compare.table_of_seeds(runs).loc[[found.seed for found in differences]]
+        seeds = compare.choose_seeds(pairs, changes, table, [run.name for run in runs])
+        film_seeds(video, runs, seeds, table, spec)
+    except (GoalreelError, KeyError):  # it holds no run, or one of other seeds
+        return result
+    return result._replace(differences=differences, notes=[*result.notes, f"film: {video}"])
 
 
 def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:

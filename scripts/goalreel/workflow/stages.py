@@ -424,6 +424,7 @@ _LOCK = {
     "when": lambda run: not run.trains_policy,
     "needs": "a policy that the run does not train, such as policy={name: pixels, file: FILE}",
     "tools": ("numpy", "player", "artist"),
+    "local": True,
 }
 STAGES = FILM | _TRAININGS | _VIEWS
 STAGES["lock"] = Stage(
@@ -435,7 +436,7 @@ STAGES["lock"] = Stage(
 STAGES["check"] = Stage(
     "Play the episodes of goalreel.lock again, and report differences.",
     outputs={"output": "check.txt"},
-    config=("env", "check"),
+    config=("env", "check", "view_encoder"),
     **_LOCK,
 )
 STAGES["verify"] = Stage(

@@ -111,7 +111,8 @@ def table_of_seeds(runs: Sequence[ComparedRun]) -> pd.DataFrame:
         if run is not first:
             rows = first.table[["row"]].join(run.table["row"], how="inner", lsuffix="_first")
             found = [first_difference(first.steps(a), run.steps(b)) for a, b in rows.to_numpy()]
-            table[f"differs_{run.name}"] = pd.Series(found, rows.index, dtype="Int64")
+            steps = pd.array([difference and difference[0] for difference in found], "Int64")
+            table[f"differs_{run.name}"] = pd.Series(steps, rows.index)
     return table
 
 

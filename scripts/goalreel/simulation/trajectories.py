@@ -125,19 +125,24 @@ class Trajectories:
         return self.states[first:last], self.actions[steps], self.rewards[steps]
 
 
-def first_difference(a: Steps, b: Steps) -> int | None:
+def first_difference(a: Steps, b: Steps) -> tuple[int, str] | None:
     """Return the first step at which two episodes differ in a bit, None if they are equal.
 
-    A step is an action, the state after it and its reward. The reset is step 0.
+    A step is an action, the observation after it and its reward. The reset is step 0.
+
+    Returns:
+        The step, and the quantity that differs: "action", "observation", "reward" or "ending".
     """
-    found = [min(len(a[1]), len(b[1])) + 1] if len(a[1]) != len(b[1]) else []
-    for mine, other, first_step in zip(a, b, (0, 1, 1), strict=True):
+    found = [(min(len(a[1]), len(b[1])) + 1, "ending")] if len(a[1]) != len(b[1]) else []
+    for part, quantity in ((1, "action"), (0, "observation"), (2, "reward")):
+        mine, other = a[part], b[part]
         common = min(len(mine), len(other))
         if mine.dtype != other.dtype or mine.shape[1:] != other.shape[1:]:
-            return 0  # of different environments
+            return 0, quantity  # of different environments
         differs = _bytes_by_row(mine[:common]) != _bytes_by_row(other[:common])
-        found += [int(row) + first_step for row in np.flatnonzero(differs.any(axis=1))[:1]]
-    return min(found, default=None)
+        places = np.flatnonzero(differs.any(axis=1))[:1] + (part > 0)
+        found += [(place, quantity) for place in places.tolist()]
+    return min(found, key=lambda difference: difference[0], default=None)
 
 
 def _bytes_by_row(array: np.ndarray) -> np.ndarray:

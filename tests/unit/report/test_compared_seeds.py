@@ -36,10 +36,10 @@ def test_chosen_seeds_have_largest_differences_each_way():
 @pytest.mark.parametrize(
     ("part", "index", "value", "found"),
     [
-        (0, 0, -0.0, 0),
-        (0, 3, 9.0, 3),
-        (1, 2, 1, 3),
-        (2, 4, NAN, 5),
+        (0, 0, -0.0, (0, "observation")),
+        (0, 3, 9.0, (3, "observation")),
+        (1, 2, 1, (3, "action")),
+        (2, 4, NAN, (5, "reward")),
     ],
 )
 def test_first_difference_is_of_a_bit(part, index, value, found):
@@ -49,10 +49,10 @@ def test_first_difference_is_of_a_bit(part, index, value, found):
     other = tuple(array.copy() for array in steps)
     other[part][index] = value
     assert first_difference(steps, other) == found
-    assert first_difference(steps, (steps[0][:2], *(a[:1] for a in steps[1:]))) == 2
+    assert first_difference(steps, (steps[0][:2], *(a[:1] for a in steps[1:]))) == (2, "ending")
     bare = np.zeros((6, 0)), *steps[1:]
     assert first_difference(bare, bare) is None
-    assert first_difference(bare, steps) == 0, "of another environment"
+    assert first_difference(bare, steps)[0] == 0, "of another environment"
 
 
 @pytest.mark.parametrize(

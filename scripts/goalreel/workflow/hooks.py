@@ -7,6 +7,8 @@ import itertools
 import json
 import logging
 import os
+import shlex
+import subprocess
 import sys
 import threading
 import time
@@ -51,7 +53,8 @@ from goalreel.workflow.run_checks import (
     write_run_file,
 )
 from goalreel.workflow.stages import APART, STAGES, VIEWS
-from goalreel.workflow.suite import expand
+from goalreel.workflow.suite import SuiteRun, expand
+from goalreel.workflow.suite_plan import SuitePlan
 
 _MOST_ERRORS = 10  # runs of a suite whose errors are printed
 _NO_LIMIT = 1_000_000  # jobs per timespan, as in the profiles
@@ -75,17 +78,19 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
     try:
         _check_single(config, sys.argv[1:])
         if asked:
-            user_options = {"": locked_options(changed_options(workflow, config))}
+            options = locked_options(changed_options(workflow, config))
+            suite_runs = {"": SuiteRun(options)}
         else:
-            user_options = expand(config)
-        runs = _read_runs(user_options)
+            suite_runs = expand(config)
+        runs = _read_runs(suite_runs)
         for options in runs.values():
             check_results(options["results"], Path(base))
             if not (asked or workflow.remote_exec or workflow.subprocess_exec):
-                check_same_run(options, sys.argv[1:])
+                if not _is_apart(runs):
+                    check_same_run(options, sys.argv[1:])
                 if any(word.startswith("--delete-") for word in sys.argv):
                     lock_results(Path(options["results"]))
-        plans = _plan(runs, user_options, scripts, workflow, asked)
+        plans = _plan(runs, suite_runs, scripts, workflow, asked)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     # Snakemake (9.27) would import pandas to look for data frames among the jobs' parameters. All
@@ -120,21 +125,26 @@ def register(plans: Plans, workflow) -> None:
     shown = {named(rule): named(stage) for rule, stage in stages.items()}
     workflow.onstart(lambda log: _start_run(plans, workflow, shown))
     workflow.onsuccess(lambda log: _print_summary(plans, workflow))
-    workflow.onerror(lambda log: _print_causes(workflow))
+    workflow.onerror(lambda log: _print_causes(plans, workflow))
 
 
-def _read_runs(user_options: Mapping[str, Mapping]) -> dict[str, dict]:
+def _is_apart(runs: Mapping) -> bool:
+    """Return whether only targets are asked for that are independent of the runs' policies."""
+    return "" in runs and is_apart(sys.argv[1:])
+
+
+def _read_runs(suite_runs: Mapping[str, SuiteRun]) -> dict[str, dict]:
     """Return the complete configuration of each run. Raises GoalreelError with all errors."""
     runs, errors = {}, []
-    for name, options in user_options.items():
+    for name, run in suite_runs.items():
         try:
-            runs[name] = read_config(options)
+            runs[name] = read_config(run.options)
         except GoalreelError as error:
             if not name:
                 raise
             errors.append(f"{name}: {error}".replace("\n", "\n  "))
     if errors:
-        summary = f"suite: {len(errors)} of {pluralize(len(user_options), 'run')} cannot start:"
+        summary = f"suite: {len(errors)} of {pluralize(len(suite_runs), 'run')} cannot start:"
         raise GoalreelError("\n  ".join([summary, *errors[:_MOST_ERRORS]]))
     return runs
 
@@ -156,7 +166,11 @@ def _check_single(config: Mapping, words: Sequence[str]) -> None:
 
 
 def _plan(
-    runs: Mapping[str, dict], user_options: Mapping, scripts: Path, workflow, asked: int
+    runs: Mapping[str, dict],
+    suite_runs: Mapping[str, SuiteRun],
+    scripts: Path,
+    workflow,
+    asked: int,
 ) -> Plans:
     """Return the plans of checked configurations, with the options that the first steps set.
 
@@ -177,12 +191,10 @@ def _plan(
     if before and (is_job or workflow.subprocess_exec):
         found = before["found"]
     else:
-        plans = Plans(
-            {name: Plan(config, scripts, asked) for name, config in runs.items()}, results
-        )
+        plans = Plans(_plans(runs, scripts, asked), suite_runs, results)
         _check_targets(plans, sys.argv[1:])
         is_here = not (is_job or workflow.subprocess_exec)
-        found = _findings(plans, user_options, scripts) if is_here else {}
+        found = _findings(plans, suite_runs, scripts) if is_here else {}
     noted[folder] = {
         "config": planned,
         "found": found,
@@ -191,7 +203,11 @@ def _plan(
     }
     os.environ[PLANS] = json.dumps(noted)
     complete = {name: config | found.get(name, {}) for name, config in runs.items()}
-    return Plans({name: Plan(config, scripts, asked) for name, config in complete.items()}, results)
+    return Plans(_plans(complete, scripts, asked), suite_runs, results)
+
+
+def _plans(runs: Mapping[str, dict], scripts: Path, asked: int) -> dict[str, Plan]:
+    return {name: Plan(config, scripts, asked) for name, config in runs.items()}
 
 
 def _check_targets(plans: Plans, words: Sequence[str]) -> None:
@@ -211,7 +227,7 @@ def _check_targets(plans: Plans, words: Sequence[str]) -> None:
             )
 
 
-def _findings(plans: Plans, user_options: Mapping[str, Mapping], scripts: Path) -> dict[str, dict]:
+def _findings(plans: Plans, suite_runs: Mapping[str, SuiteRun], scripts: Path) -> dict[str, dict]:
     """Return the options that the first steps of each run set, by its name.
 
     `policy.extra_files` gets the files that the policy opens. Unless the user sets them,
@@ -222,7 +238,7 @@ def _findings(plans: Plans, user_options: Mapping[str, Mapping], scripts: Path) 
     with ThreadPoolExecutor() as pool:
         for name, plan in plans.runs.items():
             config, steps = plan.config, {}
-            if is_apart(sys.argv[1:]) or is_known_to_play(config):
+            if _is_apart(plans.runs) or is_known_to_play(config):
                 check_environment(config)
             else:
                 record = kept / f"{plan.digest(plan.run.player)}.json"
@@ -235,7 +251,7 @@ def _findings(plans: Plans, user_options: Mapping[str, Mapping], scripts: Path) 
         name: _options_by(
             steps.result() if isinstance(steps, Future) else steps,
             plans.runs[name].config,
-            user_options[name],
+            suite_runs[name].options,
         )
         for name, steps in first_steps.items()
     }
@@ -275,7 +291,7 @@ def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
             raise GoalreelError(f"verify: Checks only existing files. Make {made} first.")
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
-    if not rules.keys() <= APART:
+    if plans.suite or not rules.keys() <= APART:
         for plan in plans.runs.values():
             write_run_file(plan.config)
     limit = workflow.scheduling_settings.max_jobs_per_timespan
@@ -289,7 +305,7 @@ def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
         return
     # In the order of the stages. Another workflow's module may add a prefix to rule names.
     planned = {rule: rules[rule] for stage in STAGES for rule in rules if rule.endswith(stage)}
-    events = JobEvents(planned, stages, partial(_print_causes, workflow))
+    events = JobEvents(planned, stages, partial(_print_causes, plans, workflow))
     logs = workflow.logger_manager
     _EVENTS.append(events)
     logs.logger.addHandler(events)
@@ -304,14 +320,14 @@ def _print_summary(plans: Plans, workflow) -> None:
     for events in _end_waits():
         text = run_summary(events.finished)
         films = sum(job.rule.endswith("concat") for job in events.finished)
-        if films and plans.is_suite:
-            text += f"{pluralize(films, 'film')}: {plans.results}/RUN/film.mp4"
+        if films and plans.suite:
+            text += f"\n{pluralize(films, 'film')}: {plans.results}/RUN/film.mp4"
         elif films:
             text += f"\n    encoder  {plans.runs[''].run.encoder.label}"
         _print_last(with_addresses(workflow, text, set()))
 
 
-def _print_causes(workflow) -> None:
+def _print_causes(plans: Plans, workflow) -> None:
     """Print once which jobs failed and why.
 
     Snakemake calls no hook if it ends with an exception, such as with --keep-going after a job has
@@ -327,10 +343,27 @@ def _print_causes(workflow) -> None:
         is_report = failed and all(job.rule.endswith(("check", "verify")) for job in failed)
         is_said = is_report or "Run the same command" in text
         advice = "" if is_said else "Run the same command again to continue. "
+        if (
+            failed
+            and plans.suite
+            and any(job.rule.name == "suite_index" for job in workflow.dag.jobs)
+        ):
+            text += _write_page_of_failures(plans.suite)
         _print_last(
             f"{with_addresses(workflow, text, unusable)}\n{advice}"
             f"Snakemake's log: {', '.join(workflow.logger_manager.get_logfile())}"
         )
+
+
+def _write_page_of_failures(suite: SuitePlan) -> str:
+    """Write the page of a suite some of whose runs failed, and return a line that names it."""
+    files = dict(zip(STAGES["index"].outputs, suite.pages, strict=True))
+    _, *words = shlex.split(suite.command("index", {}, files, threads=1))
+    if subprocess.run([sys.executable, *words], capture_output=True).returncode:
+        return ""
+    for path in suite.pages:
+        os.utime(path, (0, 0))  # the next run writes them again
+    return f"\nWhich runs failed, and why: {suite.pages[0]}"
 
 
 def _end_waits() -> list[JobEvents]:

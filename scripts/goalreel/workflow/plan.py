@@ -100,7 +100,7 @@ class Plan:
             "config": {key: run.value(key) for key in planned.config},
             "code": fingerprint(program, excluded),
             "excluded_modules": excluded,
-            "tools": {tool: _version(tool) for tool in self._tools(stage)},
+            "tools": self.versions(stage),
             "input_digests": self._input_digests(stage),
         }
         plays = "simulate" in (stage, *self.makers(stage).values())
@@ -152,15 +152,15 @@ class Plan:
                 check_comparable(config["compare"])
         return files
 
-    def _tools(self, stage: str) -> list[str]:
-        """Return the names of the tools whose versions affect a stage's result."""
+    def versions(self, stage: str) -> dict[str, str]:
+        """Return the versions of the tools that affect a stage's result."""
         tools = dict.fromkeys(STAGES[stage].tools)
         if tools.pop("artist", 0) is None:
             style = self.run.config["render"]["style"]
             tools[ARTISTS[style] if self.run.env.has_atlas else "gymnasium"] = None
         if tools.pop("player", 0) is None:
             tools |= dict.fromkeys(self._player())
-        return list(tools)
+        return {tool: _version(tool) for tool in tools}
 
     def _player(self) -> list[str]:
         """Return the packages of the environment and of the policy."""
@@ -216,6 +216,11 @@ class Plan:
         """Return the files that a stage of the whole run leaves."""
         outputs = STAGES[stage].present(self.run).values()
         return [f"{self.results}/{output.path.rstrip('/')}" for output in outputs]
+
+    def place(self, stage: str) -> str:
+        """Return the part of the path of a job's log that has its wildcards."""
+        wildcards = dict.fromkeys(SHARDED, "/{shard}") | {"training": "/{variant}.{seed}"}
+        return wildcards.get(STAGES[stage].scope, "")
 
     def threads(self, stage: str, cores: int | None) -> int:
         """Return the number of threads of a job.

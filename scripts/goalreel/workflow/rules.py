@@ -6,8 +6,10 @@ from functools import partial
 
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.resources import memory_mb, run_minutes
-from goalreel.workflow.run import SHARDED, Run
+from goalreel.workflow.run import Run
 from goalreel.workflow.stages import APART, STAGES, VIEWS, WILDCARDS
+from goalreel.workflow.suite import SuiteRun
+from goalreel.workflow.suite_plan import SuitePlan
 
 
 class Rule:
@@ -53,9 +55,7 @@ class Rule:
 
     def log(self, folder: str = "logs", ending: str = "log") -> str:
         """Return the path of the logs, with wildcards."""
-        wildcards = dict.fromkeys(SHARDED, "/{shard}") | {"training": "/{variant}.{seed}"}
-        place = wildcards.get(STAGES[self.stage].scope, "")
-        return f"{self._folder}/{folder}/{self.stage}{place}.{ending}"
+        return f"{self._folder}/{folder}/{self.stage}{self._first.place(self.stage)}.{ending}"
 
     @property
     def priority(self) -> int:
@@ -98,15 +98,16 @@ class Rule:
 class Plans:
     """The plans of a workflow: of a single run, or of each run of a suite."""
 
-    def __init__(self, plans: Mapping[str, Plan], results: str):
-        """Take the plans by run name, "" for a single run, and the results folder."""
+    def __init__(self, plans: Mapping[str, Plan], suite_runs: Mapping[str, SuiteRun], results: str):
+        """Take the plans and the runs by name, "" for a single run, and the results folder."""
         self.runs, self.results = plans, results
-        self.is_suite = "" not in plans
+        self.suite = SuitePlan(suite_runs, plans, results) if "" not in plans else None
 
     @property
     def stages(self) -> list[str]:
-        """The names of all stages of the runs, in the order of the data."""
-        return [name for name in STAGES if any(name in plan.stages for plan in self.runs.values())]
+        """The names of all stages, in the order of the data."""
+        plans = [*self.runs.values(), *([self.suite] if self.suite else [])]
+        return [name for name in STAGES if any(name in plan.stages for plan in plans)]
 
     @property
     def rules(self) -> list[Rule]:
@@ -114,16 +115,19 @@ class Plans:
 
         In a suite they have prefixes, because the name of a view makes its files in all runs.
         """
-        folder = f"{self.results}/{{run}}" if self.is_suite else self.results
+        folder = f"{self.results}/{{run}}" if self.suite else self.results
         made = []
         for stage in self.stages:
+            if self.suite and stage in self.suite.stages:
+                made.append(Rule(f"suite_{stage}", stage, {"": self.suite}, self.results))
+                continue
             groups: dict[tuple, dict[str, Plan]] = {}
             for name, plan in self.runs.items():
                 if stage in plan.stages:
                     outputs = tuple(STAGES[stage].present(plan.run))
                     groups.setdefault(outputs, {})[name] = plan
             for number, plans in enumerate(groups.values()):
-                prefix = f"run{number or ''}_" if self.is_suite else ""
+                prefix = f"run{number or ''}_" if self.suite else ""
                 made.append(Rule(f"{prefix}{stage}", stage, plans, folder))
         return made
 
@@ -132,12 +136,17 @@ class Plans:
         """The files of each target without a rule of its own: in a suite, each view of all runs."""
         plans = self.runs.values()
         views = [name for name in self.stages if name in {*VIEWS, "verify"} - APART]
-        return {"compare_training": [file for plan in plans for file in plan.comparison]} | {
-            view: [file for plan in plans if view in plan.stages for file in plan.files(view)]
-            for view in (views if self.is_suite else ())
-        }
+        targets = {"compare_training": [file for plan in plans for file in plan.comparison]}
+        if self.suite:
+            targets |= {
+                view: [file for plan in plans if view in plan.stages for file in plan.files(view)]
+                for view in views
+            }
+            targets |= {"compare": self.suite.comparisons, "index": self.suite.pages}
+        return targets
 
     @property
     def film(self) -> list[str]:
-        """The film and the tables of each run."""
-        return [file for plan in self.runs.values() for file in plan.film]
+        """The film and the tables of each run, and the page of a suite."""
+        films = [file for plan in self.runs.values() for file in plan.film]
+        return [*films, *(self.suite.pages if self.suite else [])]

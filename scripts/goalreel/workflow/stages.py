@@ -108,7 +108,7 @@ def _reported(path: str, category: str, labels: Mapping[str, str], **more: objec
     return Output(path, when, {"category": category, "labels": labels, "caption": caption, **more})
 
 
-WILDCARDS = {"shard": r"\d{5,9}", "variant": "[a-z0-9_]+", "seed": r"\d+"}
+WILDCARDS = {"shard": r"\d{5,9}", "variant": "[a-z0-9_]+", "seed": r"\d+", "row": "[^/]+"}
 _ENVIRONMENT = ("env", "env_kwargs", "env_wrappers", "max_episode_steps")
 _PLAYED = (*_ENVIRONMENT, "policy", "check_determinism")
 _FILM = ("env", "film.fps", "card_frames")
@@ -426,6 +426,17 @@ _LOCK = {
     "tools": ("numpy", "player", "artist"),
     "local": True,
 }
+_VIEWS["index"] = Stage(
+    "Write the page of all runs of a suite: a matrix, differences in pairs, and films.",
+    outputs={"output": "index.html", "table": "suite.csv", "summary": "summary.json"},
+    when=lambda run: False,  # it is planned by SuitePlan
+    needs="suite={env: [A, B]}",
+    tools=("jinja2", "matplotlib", "numpy", "pandas"),
+    files=tuple(f"report/templates/{name}" for name in ("suite.html.j2", "suite.css", "suite.js")),
+    scope="any",
+    local=True,
+    conda="report",
+)
 STAGES = FILM | _TRAININGS | _VIEWS
 STAGES["lock"] = Stage(
     "Write goalreel.lock, the behavior of the episodes.",

@@ -5,7 +5,9 @@ Imported while the Snakefile is parsed.
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from goalreel.configuration.options import Options
@@ -14,12 +16,24 @@ from goalreel.errors import OptionError, quoted, suggest
 
 _LISTED = ("runs", "rl_zoo")  # keys of a suite that list its runs instead of an axis
 # A run has its own results folder, and no suite.
-_AXES = ("checkpoint", *(key for key in Options.model_fields if key not in ("suite", "results")))
+_OWN = ("checkpoint", "training_seed")  # axes that are no options
+_AXES = (*_OWN, *(key for key in Options.model_fields if key not in ("suite", "results")))
 _STEPS = re.compile(r"\d+")
 
 
-def expand(user_options: Mapping) -> dict[str, dict]:
-    """Return the user's options for each run of a configuration, by the run's name.
+@dataclass(frozen=True)
+class SuiteRun:
+    """A run: the user's options for it, and its place in the matrix of results."""
+
+    options: Mapping
+    row: str = ""  # its environment, and the values of other axes that are not of its policy
+    column: str = ""  # its policy, or the steps of its checkpoint
+    training_seed: str | None = None  # several trainings share a row and a column
+    is_checkpoint: bool = False
+
+
+def expand(user_options: Mapping) -> dict[str, SuiteRun]:
+    """Return the runs of a configuration by name.
 
     A configuration without a suite is a single run with the name "".
 
@@ -29,12 +43,13 @@ def expand(user_options: Mapping) -> dict[str, dict]:
     """
     suite = user_options.get("suite")
     if suite in (None, "null"):
-        return {"": dict(user_options)}
+        return {"": SuiteRun(dict(user_options))}
     common = {key: value for key, value in user_options.items() if key not in ("suite", "results")}
-    runs: dict[str, dict] = {}
+    runs: dict[str, SuiteRun] = {}
+    root = str(user_options.get("results") or "results").rstrip("/")
     try:
-        for name, changes in _runs(suite):
-            folder = _name(name)
+        for name, changes, labels in _runs(suite):
+            folder = folder_name(name)
             if folder in runs:
                 raise OptionError(
                     "suite", f"Two runs have the name {folder!r}. Rename one of them."
@@ -48,17 +63,43 @@ def expand(user_options: Mapping) -> dict[str, dict]:
                     fix = hint or "Name another option."
                     raise OptionError(f"suite.{option}", f"{problem} {fix}")
                 run = _with_option(run, option, value)
-            runs[folder] = dict(run)
+            runs[folder] = _place(run | {"results": f"{root}/{folder}"}, labels)
         if not runs:
             raise OptionError("suite", "It has no runs. Write suite={env: [A, B]}.")
     except OptionError as error:
         raise config_error({error.key: error.message}) from None
-    root = str(user_options.get("results") or "results").rstrip("/")
-    return {name: run | {"results": f"{root}/{name}"} for name, run in runs.items()}
+    # Runs that the suite lists may differ in other options than their policy.
+    cells = Counter((run.row, run.column, run.training_seed) for run in runs.values())
+    return {
+        name: run
+        if cells[run.row, run.column, run.training_seed] == 1
+        else replace(run, column=name)
+        for name, run in runs.items()
+    }
 
 
-def _runs(suite: object) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield the name of each run, and its options by their dotted keys."""
+def _place(options: dict, labels: Mapping[str, str]) -> SuiteRun:
+    """Return a run with its row and column.
+
+    labels: its values of the axes, {} for the environment and the policy in its options.
+    """
+    kinds = {axis: axis.partition(".")[0] for axis in labels}
+    across = next((kind for kind in ("checkpoint", "policy") if kind in kinds.values()), None)
+    columns = [labels[axis] for axis, kind in kinds.items() if kind == across]
+    rows = [labels[axis] for axis, kind in kinds.items() if kind not in (across, "training_seed")]
+    if across == "checkpoint":
+        columns = [str(int(steps)) for steps in columns]
+    return SuiteRun(
+        options,
+        ", ".join(rows) or _label(options.get("env") or "MountainCar-v0"),
+        ", ".join(columns) or _label(options.get("policy") or "policy"),
+        labels.get("training_seed"),
+        across == "checkpoint",
+    )
+
+
+def _runs(suite: object) -> Iterator[tuple[str, dict[str, object], dict[str, str]]]:
+    """Yield the name of each run, its options by their dotted keys, and its labels by axis."""
     if not isinstance(suite, Mapping):
         raise OptionError(
             "suite", f"{quoted(suite)} is not a mapping. Write suite={{env: [A, B]}}."
@@ -70,7 +111,7 @@ def _runs(suite: object) -> Iterator[tuple[str, dict[str, object]]]:
         if not isinstance(changes, Mapping):
             problem = f"{quoted(changes)} is not a mapping. Write {{env: ID}}."
             raise OptionError(f"suite.runs.{name}", problem)
-        yield str(name), dict(changes)
+        yield str(name), dict(changes), {}
     if "rl_zoo" in suite:
         yield from _zoo_runs(suite["rl_zoo"])
     if axes:
@@ -78,7 +119,7 @@ def _runs(suite: object) -> Iterator[tuple[str, dict[str, object]]]:
         for point in itertools.product(*(values.items() for values in by_label.values())):
             labels = dict(zip(axes, (label for label, _ in point), strict=True))
             changes = dict(zip(axes, (value for _, value in point), strict=True))
-            yield "-".join(labels.values()), _fill_in(changes, labels)
+            yield "-".join(labels.values()), _fill_in(changes, labels), labels
 
 
 def _values_by_label(option: str, values: object) -> dict[str, object]:
@@ -128,20 +169,19 @@ def _matches(pattern: str) -> list[Path]:
     return found
 
 
-def _zoo_runs(folder: object) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield a run for each model ALGORITHM/ENV_NUMBER in an RL Zoo folder."""
+def _zoo_runs(folder: object) -> Iterator[tuple[str, dict[str, object], dict[str, str]]]:
+    """Yield a run for each model ALGORITHM/ENV_NUMBER in an RL Zoo folder, as `_runs` does."""
     found = 0
     for arguments in sorted(Path(str(folder)).glob("*/*_*/*/args.yml")):
         model, env = arguments.parent.parent, arguments.parent.name
         number = model.name.removeprefix(f"{env}_")
-        algorithm = model.parent.name
+        algorithm, env_id = model.parent.name, re.sub(r"^ALE-", "ALE/", env)
+        labels = {"env": env_id, "policy": algorithm, "training_seed": number}
         found += 1
         yield (
             f"{env}-{algorithm}-{number}",
-            {
-                "env": re.sub(r"^ALE-", "ALE/", env),
-                "policy": {"name": "sb3", "file": str(model)},
-            },
+            {"env": env_id, "policy": {"name": "sb3", "file": str(model)}},
+            labels,
         )
     if not found:
         problem = f"{quoted(str(folder))} has no model of RL Zoo (ALGORITHM/ENV_1/ENV/args.yml)"
@@ -162,6 +202,8 @@ def _fill_in(value: object, labels: Mapping[str, str]) -> object:
 
 def _with_option(run: Mapping, option: str, value: object) -> dict:
     """Return the options of a run with a new value for a dotted key."""
+    if option == "training_seed":  # only for {training_seed} in the values of other axes
+        return dict(run)
     if option == "checkpoint":
         option = "policy.file"
     key, _, inner_key = option.partition(".")
@@ -173,6 +215,6 @@ def _with_option(run: Mapping, option: str, value: object) -> dict:
     return {**run, key: _with_option(section, inner_key, value)}
 
 
-def _name(label: str) -> str:
-    """Return the folder name of a run with a label."""
+def folder_name(label: str) -> str:
+    """Return the folder name of a run or a row with a label."""
     return re.sub(r"[^\w.+-]+", "-", label).strip("-.") or "run"

@@ -1,0 +1,124 @@
+"""The plan of the jobs of a suite that need several runs: the page, and comparisons of each row."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from itertools import chain
+
+from goalreel.policies.parameters import RECORDED
+from goalreel.provenance.fingerprint import fingerprint
+from goalreel.provenance.spec import canonical
+from goalreel.workflow.plan import Plan
+from goalreel.workflow.stages import STAGES
+from goalreel.workflow.suite import SuiteRun, folder_name
+
+# Runs of one row are compared if they have the same values of these options.
+_COMPARABLE = ("env", "env_kwargs", "env_wrappers", "max_episode_steps", "seed", "seeds", "unit")
+_PAGE_FILES = ("episodes", "stills", "report")  # the stages whose files the page shows
+
+
+class SuitePlan(Plan):
+    """The plan of a suite's own jobs."""
+
+    stages = ("compare", "index")
+
+    def __init__(self, runs: Mapping[str, SuiteRun], plans: Mapping[str, Plan], results: str):
+        """Take the runs and their plans by name, and the suite's results folder."""
+        first = next(iter(plans.values()))
+        super().__init__(first.config | {"results": results}, first.scripts)
+        self._suite_runs, self._plans = runs, plans
+
+    @cached_property
+    def rows(self) -> dict[str, list[str]]:
+        """The names of the runs of each row that has several comparable ones, by folder name."""
+        rows: dict[str, list[str]] = {}
+        for name, run in self._suite_runs.items():
+            rows.setdefault(folder_name(run.row), []).append(name)
+        return {row: names for row, names in rows.items() if self._are_comparable(names)}
+
+    def _are_comparable(self, names: list[str]) -> bool:
+        runs = [self._plans[name].run for name in names]
+        kinds = {canonical([run.value(key) for key in _COMPARABLE]) for run in runs}
+        return (
+            len(runs) > 1 and len(kinds) == 1 and not {run.policy for run in runs} & set(RECORDED)
+        )
+
+    def spec(self, stage: str, wildcards: Mapping[str, str]) -> str:
+        """Return the canonical JSON of a job's spec, as `Plan.spec`."""
+        names = self.rows[wildcards["row"]] if stage == "compare" else list(self._plans)
+        makers = ("simulate", "render") if stage == "compare" else _PAGE_FILES
+        digests = [
+            self._plans[name].digest(maker)
+            for name in names
+            for maker in makers
+            if maker in self._plans[name].stages
+        ]
+        config = {"runs_digest": hashlib.sha256("".join(digests).encode()).hexdigest()}
+        if stage == "compare":
+            sides = {self._side(name): f"{self.results}/{name}" for name in names}
+            config |= {"compare": sides, "view_encoder": self.run.value("view_encoder")}
+        else:
+            runs = self._suite_runs.items()
+            config["runs"] = [[n, run.row, run.column, run.training_seed] for n, run in runs]
+            config["is_checkpoints"] = all(run.is_checkpoint for _, run in runs)
+        made = {"stage": stage, "config": config, "tools": self.versions(stage), "shard": {}}
+        made |= {"files": self._watched_files(stage)} if stage == "index" else {}
+        return canonical(made | {"code": fingerprint(self.scripts / f"{stage}.py", [])})
+
+    def _side(self, name: str) -> str:
+        run = self._suite_runs[name]
+        return " ".join(filter(None, (run.column, run.training_seed)))
+
+    def inputs(self, stage: str) -> dict[str, Callable[[Mapping], list[str]]]:
+        """Return a function of the wildcards that returns the files of runs, and comparisons."""
+        if stage == "compare":
+            return {"runs": lambda wildcards: self._filmed(self.rows[wildcards["row"]])}
+        pages = [
+            file
+            for plan in self._plans.values()
+            for maker in _PAGE_FILES
+            for file in plan.files(maker)
+        ]
+        return {"runs": lambda wildcards: [*pages, *self.comparisons]}
+
+    def _filmed(self, names: list[str]) -> list[str]:
+        """Return the tables, trajectories and frames of runs."""
+        plans = [self._plans[name] for name in names]
+        shards = (
+            (f"{plan.results}/{kind}/{shard}.npz" for shard in plan.shards)
+            for plan in plans
+            for kind in ("trajectories", "frames")
+        )
+        return [*(f"{plan.results}/tables.json" for plan in plans), *chain(*shards)]
+
+    @property
+    def comparisons(self) -> list[str]:
+        """The files of the comparisons of all rows."""
+        paths = [output.path for output in STAGES["compare"].present(self.run).values()]
+        return [f"{self.results}/{_in_row(path, row)}" for row in self.rows for path in paths]
+
+    @property
+    def pages(self) -> list[str]:
+        """The page of the suite, and its tables."""
+        return self.files("index")
+
+    def outputs(self, stage: str, folder: str) -> dict[str, object]:
+        """Return the outputs as Snakemake's rule takes them, with the wildcard `row`."""
+        made = super().outputs(stage, folder)
+        if stage == "compare":
+            made = {option: _in_row(path, "{row}") for option, path in made.items()}
+        return made
+
+    def place(self, stage: str) -> str:
+        """Return the part of the path of a job's log that has its wildcards."""
+        return "/{row}" if stage == "compare" else ""
+
+    def command(self, stage: str, wildcards: Mapping, files: Mapping, threads: int) -> str:
+        """Return the command of a job, which finds the runs in their folders."""
+        made = {option: path for option, path in files.items() if option != "runs"}
+        return super().command(stage, wildcards, made, threads)
+
+
+def _in_row(path: str, row: str) -> str:
+    """Return the path of a comparison's file, in a folder of its row."""
+    return path.replace("compare/", f"compare/{row}/", 1)

@@ -1,6 +1,7 @@
 """Films by a real SLURM have the bytes of a local run, also after cancels, kills and edits."""
 
 import signal
+from pathlib import Path
 
 import pytest
 from conftest import FEW, hashes
@@ -75,6 +76,31 @@ def test_slurm_film_after_cancellations_equals_local_film(project, cluster, once
     compare(project, once, FILM)
 
 
+def timeless(results) -> dict[str, str]:
+    """Return the hashes of the results of a suite without files that hold times."""
+    files = hashes(results).items()
+    kinds = {"report", "logs", "benchmarks"}
+    return {name: digest for name, digest in files if not kinds & set(Path(name).parts)}
+
+
+def test_slurm_suite_equals_local_suite(project, cluster, once):
+    suite = {"suite": "{env: [MountainCar-v0, CartPole-v1], policy: [random, pump.py]}"}
+    config = suite | {"episodes": 4, "shard_size": 2, "max_episode_steps": 20}
+
+    def make(fresh):
+        (fresh.folder / "pump.py").write_text(PUMP)
+        return fresh.run("-j", "2", config=config)
+
+    (project.folder / "pump.py").write_text(PUMP)
+    before = cluster.jobs()
+    run(project, cluster, *SLURM, config=config)
+    assert len(cluster.jobs(but=before)) < 4 * (2 * 3 + 6), "the jobs of a shard are grouped"
+    local = once("local suite", make)
+    assert timeless(project.folder / "results") == timeless(local.folder / "results")
+    assert project.jobs(*SLURM, config=config) == {}, "a later run has nothing to do"
+
+
+PUMP = "def act(observations):\n    return (observations[:, 1] > 0).astype(int)\n"
 GREEDY = """
 import time
 import numpy as np

@@ -12,7 +12,8 @@ SUITE = "{env: [CartPole-v1, MountainCar-v0], policy: [random, act.py]}"
 ONE_MORE = "{env: [CartPole-v1, MountainCar-v0], policy: [random, act.py, greedy.py]}"
 ACT = "def act(observations):\n    return (observations[:, 0] > 0).astype(int)\n"
 COLUMN = {"run_simulate": 2, "run1_simulate": 2, "run_render": 2, "run_encode": 4}
-COLUMN |= {"run_concat": 2, "run_episodes": 2}
+COLUMN |= {"run_concat": 2, "run_episodes": 2, "run_grid": 2, "run_stills": 2, "run_plots": 2}
+COLUMN |= {"run1_swarm": 1, "run_report": 2, "suite_compare": 2, "suite_index": 1}
 ATLASES = {"run_atlas": 1, "run_coded_atlas": 1}  # read from the user's cache
 
 
@@ -23,7 +24,7 @@ def suite(once):
     def make(fresh):
         for name in ("act.py", "greedy.py"):
             (fresh.folder / name).write_text(ACT)
-        return fresh.run(config=OPTIONS | {"suite": SUITE})
+        return fresh.run("-j", "2", config=OPTIONS | {"suite": SUITE})
 
     return once("suite", make)
 
@@ -33,9 +34,8 @@ def test_suite_runs_equal_single_runs(suite, tmp_path):
     for env in ("CartPole-v1", "MountainCar-v0"):
         alone = {"env": env, "policy": "act.py", "results": f"alone/{env}"}
         project.run(config=OPTIONS | alone)
-        assert hashes(project.folder / "results" / f"{env}-act") == hashes(
-            project.folder / "alone" / env
-        )
+        in_suite = hashes(project.folder / "results" / f"{env}-act")
+        assert hashes(project.folder / "alone" / env).items() <= in_suite.items()
 
 
 def test_suite_run_continues_as_a_single_run(suite, tmp_path):
@@ -62,8 +62,14 @@ def test_failed_run_leaves_the_others(suite, tmp_path):
     project.run("--dry-run", config=OPTIONS | {"suite": suite_of_three}, FAIL="")
     output = project.fail("--keep-going", config=OPTIONS | {"suite": suite_of_three}, FAIL="1")
     assert "CartPole-v1-late" in output and "division by zero" in output
-    assert (project.folder / "results/CartPole-v1-greedy/film.mp4").is_file()
-    assert not (project.folder / "results/CartPole-v1-late/film.mp4").exists()
+    results = project.folder / "results"
+    assert (results / "CartPole-v1-greedy/film.mp4").is_file()
+    assert not (results / "CartPole-v1-late/film.mp4").exists()
+    assert f"Which runs failed, and why: {results.name}/index.html" in output
+    page = (results / "index.html").read_text(encoding="utf-8")
+    assert "division by zero" in page and "CartPole-v1-greedy/report/index.html" in page
+    project.run("-j", "2", config=OPTIONS | {"suite": suite_of_three}, FAIL="")
+    assert "division by zero" not in (results / "index.html").read_text(encoding="utf-8")
 
 
 def test_checkpoints_are_runs_in_the_order_of_steps(tmp_path, monkeypatch):
@@ -74,8 +80,10 @@ def test_checkpoints_are_runs_in_the_order_of_steps(tmp_path, monkeypatch):
     runs = expand({"suite": suite, "policy": {"name": "sb3"}, "results": "r"})
     assert list(runs) == ["005000", "020000", "100000"]
     first = runs["005000"]
-    assert first["policy"] == {"name": "sb3", "file": "rl_model_5000_steps.zip"}
-    assert first["results"] == "r/005000"
+    assert first.options["policy"] == {"name": "sb3", "file": "rl_model_5000_steps.zip"}
+    assert first.options["results"] == "r/005000"
+    assert [run.column for run in runs.values()] == ["5000", "20000", "100000"]
+    assert all(run.is_checkpoint and run.row == "MountainCar-v0" for run in runs.values())
 
 
 def test_rl_zoo_folder_gives_a_run_for_each_model(tmp_path):
@@ -84,10 +92,12 @@ def test_rl_zoo_folder_gives_a_run_for_each_model(tmp_path):
         (tmp_path / model / env).mkdir(parents=True)
         (tmp_path / model / env / "args.yml").touch()
     runs = expand({"suite": {"rl_zoo": str(tmp_path)}})
-    assert {name: run["env"] for name, run in runs.items()} == {
-        "CartPole-v1-ppo-1": "CartPole-v1",
-        "ALE-Pong-v5-dqn-3": "ALE/Pong-v5",
+    places = {name: (run.row, run.column, run.training_seed) for name, run in runs.items()}
+    assert places == {
+        "CartPole-v1-ppo-1": ("CartPole-v1", "ppo", "1"),
+        "ALE-Pong-v5-dqn-3": ("ALE/Pong-v5", "dqn", "3"),
     }
+    assert runs["ALE-Pong-v5-dqn-3"].options["env"] == "ALE/Pong-v5"
 
 
 def test_axes_fill_the_names_of_the_others():
@@ -96,8 +106,28 @@ def test_axes_fill_the_names_of_the_others():
     assert list(runs) == [
         *("ALE-Pong-v5-best", "ALE-Pong-v5-random", "CartPole-v1-best", "CartPole-v1-random"),
     ]
-    assert runs["ALE-Pong-v5-best"]["policy"]["file"] == "logs/ALE-Pong-v5/best.zip"
-    assert runs["ALE-Pong-v5-best"]["env"] == "ALE/Pong-v5"
+    assert runs["ALE-Pong-v5-best"].options["policy"]["file"] == "logs/ALE-Pong-v5/best.zip"
+    assert runs["ALE-Pong-v5-best"].options["env"] == "ALE/Pong-v5"
+
+
+def test_axes_become_rows_and_columns_of_the_page():
+    def places(**suite):
+        runs = expand({"suite": suite}).values()
+        return [(run.row, run.column, run.training_seed) for run in runs]
+
+    envs, policies = ["CartPole-v1", "Acrobot-v1"], ["random", "act.py"]
+    assert places(policy=policies) == [
+        ("MountainCar-v0", "random", None),
+        ("MountainCar-v0", "act", None),
+    ]
+    assert places(env=envs, max_episode_steps=[9])[1] == ("Acrobot-v1, 9", "policy", None)
+    ppo = {"ppo": "logs/{training_seed}/{env}.zip"}
+    assert places(env=envs[:1], training_seed=[1, 2], policy=ppo) == [
+        ("CartPole-v1", "ppo", "1"),
+        ("CartPole-v1", "ppo", "2"),
+    ]
+    listed = {"a": {"env": envs[0], "policy": "random"}, "b": {"env": envs[0], "policy": "random"}}
+    assert places(runs=listed) == [("CartPole-v1", "a", None), ("CartPole-v1", "b", None)]
 
 
 @pytest.mark.parametrize(

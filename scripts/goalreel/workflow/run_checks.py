@@ -21,7 +21,7 @@ RUN_FILE = "config.yaml"  # in the results
 _SOURCES = ("scripts", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
 _SOURCES += (".git", ".github", ".ci", "config", "workflow")
 # Options that compared runs have in common. `success` is null in a film of episodes.
-_COMPARED = ("env", "env_kwargs", "env_wrappers", "max_episode_steps", "success")
+COMPARED = ("env", "env_kwargs", "env_wrappers", "max_episode_steps", "success")
 _LOCKS: list = []  # of this process, held until it ends
 
 
@@ -84,7 +84,7 @@ def check_comparable(sides: Mapping[str, str]) -> None:
 
     firsts = {name: Path(folder, "trajectories", "00000.npz") for name, folder in sides.items()}
     (a, first), *others = ((name, read_spec(path).config) for name, path in firsts.items())
-    for (b, other), key in itertools.product(others, _COMPARED):
+    for (b, other), key in itertools.product(others, COMPARED):
         if first[key] != other[key]:
             values = f"{quoted(first[key])} in {a}, {quoted(other[key])} in {b}"
             raise GoalreelError(

@@ -9,11 +9,10 @@ from goalreel.policies.parameters import RECORDED
 from goalreel.provenance.fingerprint import fingerprint
 from goalreel.provenance.spec import canonical
 from goalreel.workflow.plan import Plan
+from goalreel.workflow.run_checks import COMPARED
 from goalreel.workflow.stages import STAGES
 from goalreel.workflow.suite import SuiteRun, folder_name
 
-# Runs of one row are compared if they have the same values of these options.
-_COMPARABLE = ("env", "env_kwargs", "env_wrappers", "max_episode_steps", "seed", "seeds", "unit")
 _PAGE_FILES = ("episodes", "stills", "report")  # the stages whose files the page shows
 
 
@@ -38,7 +37,10 @@ class SuitePlan(Plan):
 
     def _are_comparable(self, names: list[str]) -> bool:
         runs = [self._plans[name].run for name in names]
-        kinds = {canonical([run.value(key) for key in _COMPARABLE]) for run in runs}
+        kinds = {
+            canonical([run.value(key) for key in (*COMPARED, "seed", "seeds", "unit")])
+            for run in runs
+        }
         return (
             len(runs) > 1 and len(kinds) == 1 and not {run.policy for run in runs} & set(RECORDED)
         )
@@ -55,7 +57,7 @@ class SuitePlan(Plan):
         ]
         config = {"runs_digest": hashlib.sha256("".join(digests).encode()).hexdigest()}
         if stage == "compare":
-            sides = {self._side(name): f"{self.results}/{name}" for name in names}
+            sides = [[self._side(name), f"{self.results}/{name}"] for name in names]
             config |= {"compare": sides, "view_encoder": self.run.value("view_encoder")}
         else:
             runs = self._suite_runs.items()

@@ -13,7 +13,7 @@ ONE_MORE = "{env: [CartPole-v1, MountainCar-v0], policy: [random, act.py, greedy
 ACT = "def act(observations):\n    return (observations[:, 0] > 0).astype(int)\n"
 COLUMN = {"run_simulate": 2, "run1_simulate": 2, "run_render": 2, "run_encode": 4}
 COLUMN |= {"run_concat": 2, "run_episodes": 2, "run_grid": 2, "run_stills": 2, "run_plots": 2}
-COLUMN |= {"run1_swarm": 1, "run_report": 2, "suite_compare": 2, "suite_index": 1}
+COLUMN |= {"run_swarm": 1, "run_report": 2, "suite_compare": 2, "suite_index": 1}
 ATLASES = {"run_atlas": 1, "run_coded_atlas": 1}  # read from the user's cache
 
 

@@ -67,9 +67,9 @@ def test_failed_run_leaves_the_others(suite, tmp_path):
     assert not (results / "CartPole-v1-late/film.mp4").exists()
     assert f"Which runs failed, and why: {results.name}/index.html" in output
     page = (results / "index.html").read_text(encoding="utf-8")
-    assert "division by zero" in page and "CartPole-v1-greedy/report/index.html" in page
+    assert "ZeroDivisionError" in page and "CartPole-v1-greedy/report/index.html" in page
     project.run("-j", "2", config=OPTIONS | {"suite": suite_of_three}, FAIL="")
-    assert "division by zero" not in (results / "index.html").read_text(encoding="utf-8")
+    assert "ZeroDivisionError" not in (results / "index.html").read_text(encoding="utf-8")
 
 
 def test_checkpoints_are_runs_in_the_order_of_steps(tmp_path, monkeypatch):

@@ -87,7 +87,7 @@ class SuitePlan(Plan):
         """Return the tables, trajectories and frames of runs."""
         plans = [self._plans[name] for name in names]
         shards = (
-            (f"{plan.results}/{kind}/{shard}.npz" for shard in plan.shards)
+            (f"{plan.results}/{kind}/{shard}.npz" for shard in plan.shards())
             for plan in plans
             for kind in ("trajectories", "frames")
         )

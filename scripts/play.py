@@ -16,8 +16,11 @@ def play(spec, output, policy=None):
     config, first, count = spec.config, spec.shard["first"], spec.shard["count"]
     check_sources(spec, config["policy"])
     scene = open_scene(config, policy)
-    computed = describe(config["env"]).computed  # by goalreel, which needs no check
-    check = None if computed else partial(check_first_episode, scene.env)
+    check = None
+    if not describe(config["env"]).computed:  # goalreel's own environments need no check
+        # Some environments step faster if they need not render. Some wrappers render.
+        scene.env.render_mode = "rgb_array" if config["env_wrappers"] else None
+        check = partial(check_first_episode, scene.env)
     players = config["seed"], scene.env, scene.policy
     seeds = spec.value.get("seeds")
     played, actions = play_episodes(range(first, first + count), *players, seeds, check)

@@ -212,10 +212,39 @@ def test_play_rejects_episodes_that_differ_in_a_replay(monkeypatch):
     environment, counter = make_environment({"env": "FrozenLake-v1"}), itertools.count()
     make = environment.make
 
-    def made():
-        return gymnasium.wrappers.TransformReward(make(), lambda _: float(next(counter)))
+    def made(*mode):
+        return gymnasium.wrappers.TransformReward(make(*mode), lambda _: float(next(counter)))
 
     monkeypatch.setattr(environment, "make", made)
     check = partial(check_first_episode, environment)
     with pytest.raises(GoalreelError, match="gives a different reward in a replay"):
         play_episodes(range(3), 1, environment, make_policy({"name": "random"}), check=check)
+
+
+class Particles(gymnasium.Env):
+    """Steps differently if it renders."""
+
+    observation_space = gymnasium.spaces.Box(0, 1)
+    action_space = gymnasium.spaces.Discrete(2)
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), float(self.render_mode is None), True, False, {}
+
+    def render(self):
+        return np.zeros((16, 16, 3), np.uint8)
+
+
+def test_play_rejects_environments_that_step_differently_without_frames():
+    gymnasium.register("Particles-v0", Particles)
+    environment = make_environment({"env": "Particles-v0"})
+    environment.render_mode = None
+    players = environment, make_policy({"name": "random"})
+    with pytest.raises(GoalreelError, match="gives a different reward in a replay"):
+        play_episodes(range(3), 1, *players, check=partial(check_first_episode, environment))

@@ -64,6 +64,7 @@ class GymnasiumEnvironment:
         self.new, self.used = [], []  # instances that have not played, and those that have
         self.reusable = None  # whether used instances may play again; None before the check
         self.making_seconds = 0.0  # spent on making instances for episodes
+        self.render_mode = "rgb_array"  # of instances that play; None if nobody needs frames
         self._memo, self._loading = FrameMemo(), Loading()
 
     @property
@@ -71,7 +72,7 @@ class GymnasiumEnvironment:
         """The greatest number of episodes in a batch, small since instances may start slowly."""
         return 2 if self.id.startswith("ALE/") else 4
 
-    def make(self):
+    def make(self, render_mode: str | None = "rgb_array"):
         """Return a new instance. Raises GoalreelError if Gymnasium cannot make one."""
         if sys.platform == "linux" and not os.environ.get("MUJOCO_GL"):
             os.environ["MUJOCO_GL"] = "egl"  # MuJoCo's own default needs a screen
@@ -85,7 +86,7 @@ class GymnasiumEnvironment:
                 find_spec(self.id),
                 max_episode_steps=self.max_episode_steps,
                 disable_env_checker=True,
-                render_mode="rgb_array",
+                render_mode=render_mode,
                 **self.kwargs,
             )
         except GoalreelError as error:
@@ -218,7 +219,7 @@ class GymnasiumEnvironment:
         if self.new:
             return self.new.pop()
         began = time.perf_counter()
-        env = self.make()
+        env = self.make(self.render_mode)
         self.making_seconds += time.perf_counter() - began
         return env
 

@@ -43,7 +43,8 @@ class Sb3Policy:
     def load(cls, config: Mapping) -> "Sb3Policy":
         """Load the model of a section `policy`. Raises GoalreelError if it cannot be used."""
         path, algorithm = config["file"], config.get("algorithm", "PPO")
-        importlib.import_module("torch").set_num_threads(1)
+        torch = importlib.import_module("torch")
+        torch.set_num_threads(1)
         library = importlib.import_module(ALGORITHMS[algorithm].replace("-", "_"))
         off_policy = importlib.import_module("stable_baselines3.common.off_policy_algorithm")
         try:
@@ -59,6 +60,10 @@ class Sb3Policy:
                 f"policy.file: {quoted(path)} cannot be loaded as a model of {algorithm}. Save it "
                 f"with model.save(), and set policy.algorithm.\n  {type(error).__name__}: {error}"
             ) from None
+        # `predict` would set the mode of every layer, and check a distribution, at each step.
+        model.policy.set_training_mode(False)
+        model.policy.set_training_mode = lambda mode: None
+        torch.distributions.Distribution.set_default_validate_args(False)
         saved = config.get("vecnormalize")
         statistics = _read_statistics(saved) if saved else None
         return cls(path, algorithm, model, statistics, config.get("deterministic", True))

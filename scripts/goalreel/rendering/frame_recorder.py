@@ -185,6 +185,8 @@ def check_first_episode(
 ) -> None:
     """Check an episode that was played without frames, as FrameRecorder checks a filmed one.
 
+    An instance that can render replays it, because it may step differently.
+
     Args:
         environment: the environment, which then knows whether instances can be reused.
         episode: the first episode of the shard.
@@ -198,6 +200,7 @@ def check_first_episode(
         for _ in replay_frames(environment, episode, env, every=0):
             pass
 
+    compare()
     _check_instances(environment, seconds, compare)
 
 

@@ -1,22 +1,27 @@
-"""The contact sheet: the first, the middle and the last frame of episodes, one row for each."""
+"""The contact sheet: the first, the middle and the last frame of episodes, one row for each.
+
+Large frames are cut to where anything moves.
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
 from PIL import Image
 
-from goalreel.arrays import paste
+from goalreel.arrays import paste, spread
 from goalreel.rendering.blocks import enlarge_pixels
 from goalreel.rendering.captions import default_captions
 from goalreel.rendering.text import Color, draw_text
 from goalreel.views.filmed_episodes import FilmedEpisode, FilmedEpisodes
+from goalreel.views.poster import moving_box
 
 _MAX_WIDTH, _MAX_HEIGHT = 320, 480  # of a thumbnail; small frames are enlarged to fit
 _MIN_COLUMN = 120  # of a column, for the text below a thumbnail
 _SIZE = 15  # font size of captions, in pixels
 _MARGIN = 24
 _GAP = 12  # between thumbnails
-_PAPER: Color = (255, 255, 255)
+_PAPER: Color = (243, 244, 246)  # white frames stand out
+_SAMPLES = 7  # frames of each episode that show where anything moves
 _INK: Color = (33, 37, 43)
 _GRAY: Color = (98, 105, 115)
 _LINE: Color = (201, 206, 214)  # around a thumbnail
@@ -28,15 +33,20 @@ def draw_sheet(filmed: FilmedEpisodes, chosen: Sequence[int]) -> np.ndarray:
     Raises GoalreelError if a caption does not fit.
     """
     template, _ = default_captions(filmed.unit)
-    rows = [_draw_row(episode, template) for episode in filmed.episodes(chosen)]
+    samples = (e.cache[n] for e in filmed.episodes(chosen) for n in spread(e.frames, _SAMPLES))
+    box = moving_box(samples, (_MAX_WIDTH * 2 // 3, _MAX_WIDTH))
+    rows = [_draw_row(episode, template, box) for episode in filmed.episodes(chosen)]
     return np.concatenate([np.full_like(rows[0][:_MARGIN], _PAPER), *rows])
 
 
-def _draw_row(episode: FilmedEpisode, template: str) -> np.ndarray:
-    """Return the caption and the thumbnails of an episode, with their steps and a margin below."""
+def _draw_row(episode: FilmedEpisode, template: str, box: tuple[slice, slice]) -> np.ndarray:
+    """Return the caption and the thumbnails of an episode, with their steps and a margin below.
+
+    box: the rows and columns that thumbnails show.
+    """
     last = len(episode.frames) - 1
     steps = 0, last // 2, last
-    frames = [thumbnail(episode.cache[episode.frames[step]]) for step in steps]
+    frames = [thumbnail(episode.cache[episode.frames[step]][box]) for step in steps]
     height, width = frames[0].shape[:2]
     column = max(width, _MIN_COLUMN)
     across = len(steps) * (column + _GAP) - _GAP

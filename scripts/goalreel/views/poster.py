@@ -6,7 +6,7 @@ other instead. It needs only frames and so works for any environment.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from PIL import Image, ImageFilter
@@ -65,7 +65,9 @@ def stroboscope(cache: FrameCache, frames: range) -> np.ndarray | None:
     The earlier ones are the latest whose moving parts do not overlap. If these are few, as for an
     arm that turns about its joint, moving parts may overlap by half. None if they still are few.
     """
-    background, _ = _sample(cache, frames)
+    sample = np.stack([cache[frame] for frame in spread(frames, _SAMPLES)])
+    # A middle value of each channel, since the mean of two would be a new color.
+    background = np.sort(sample, axis=0)[len(sample) // 2]
     *earlier, last = spread(frames, _FRAMES)
     chosen = _choose_apart(cache, earlier, last, background, 0)
     if len(chosen) < _MIN_GHOSTS:
@@ -81,23 +83,34 @@ def stroboscope(cache: FrameCache, frames: range) -> np.ndarray | None:
     return np.round(canvas).astype(np.uint8)
 
 
-def _sample(cache: FrameCache, frames: range) -> tuple[np.ndarray, np.ndarray]:
-    """Return the background of an episode, (H, W, 3), and where anything moves, (H, W) bool."""
-    sample = np.stack([cache[frame] for frame in spread(frames, _SAMPLES)])
-    # A middle value of each channel, since the mean of two would be a new color.
-    background = np.sort(sample, axis=0)[len(sample) // 2]
-    return background, (sample != background).any(axis=(0, 3))
+def moving_box(
+    images: Iterable[np.ndarray], least: tuple[int, int] = (0, 0)
+) -> tuple[slice, slice]:
+    """Return the rows and columns in which images differ, with a margin; all if they are small.
+
+    images: (H, W, 3) uint8 each; least: the fewest rows and columns.
+    """
+    images = iter(images)
+    first = next(images)
+    moved = np.zeros(first.shape[:2], bool)
+    for image in images:
+        moved |= (image != first).any(axis=2)
+    if not moved.any() or fitting_scale(moved.shape) > 1:
+        return np.s_[:, :]
+    box, moved = [], _grow(moved)
+    for axis, fewest in enumerate(least):
+        places, length = np.flatnonzero(moved.any(axis=1 - axis)), moved.shape[axis]
+        missing = max(fewest - (places[-1] + 1 - places[0]), 0)
+        start = max(min(places[0] - missing // 2, length - fewest), 0)
+        box.append(slice(start, max(places[-1] + 1, min(start + fewest, length))))
+    return tuple(box)
 
 
 def _filmstrip(episode: FilmedEpisode) -> np.ndarray:
     """Return moments of an episode with their steps, large frames cut to where anything moves."""
     moments, cache = spread(episode.frames, _MOMENTS), episode.cache
-    moved = _grow(_sample(cache, episode.frames)[1])
-    rows, columns = (np.flatnonzero(moved.any(axis=n)) for n in (1, 0))
-    box = np.s_[:, :]
-    if len(rows) and fitting_scale(moved.shape) == 1:
-        box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    height, width = moved[box].shape
+    box = moving_box(cache[frame] for frame in spread(episode.frames, _SAMPLES))
+    height, width = cache.background[box].shape[:2]
     count = len(moments)
     across = min(
         (n for n in range(1, count + 1) if count % n == 0),

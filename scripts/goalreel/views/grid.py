@@ -19,13 +19,22 @@ from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.overlay import add_bands, fitting_scale
 from goalreel.views.filmed_episodes import FilmedEpisode, FilmedEpisodes
-from goalreel.views.grid_page import PAPER, band, band_rows, page_frames
+from goalreel.views.grid_page import (
+    LETTERS,
+    PAPER,
+    band,
+    band_rows,
+    font_size,
+    legible_size,
+    page_frames,
+)
 from goalreel.views.scaled_frames import ScaledFrames
 
 _GUTTER = 2  # pixels between cells: even, as chroma samples cover 2x2 pixels
 _MAX_WIDTH, _MAX_HEIGHT = 1920, 1080  # of the video
 _MIN_WIDTH, _MIN_HEIGHT = 64, 16  # of a cell; x264 needs 16 rows
 _MAX_ROWS = 20  # and columns, as in configuration/options.py
+_NEARLY = 0.85  # the share of a preferred size that is as good
 _MIN_CELLS, _MAX_CELLS = 8, 12  # of a page if neither rows nor columns are given
 
 
@@ -62,9 +71,9 @@ def choose_layout(
 ) -> Layout:
     """Return the layout for a number of episodes.
 
-    If neither rows nor columns are given, it balances large frames against few pages, and only the
-    last page has empty rows. If one is given, the other is the largest that shrinks no frame. For
-    the other arguments see `layout`. Raises GoalreelError if the cells would be too small.
+    If neither rows nor columns are given, it balances large frames against few pages, and no page
+    has an empty row. If one is given, the other is the largest that hardly shrinks frames. For the
+    other arguments see `layout`. Raises GoalreelError if the cells would be too small.
     """
     free = not (rows or columns)
     few = episodes if episodes <= _MAX_CELLS else _MIN_CELLS
@@ -72,20 +81,24 @@ def choose_layout(
     sides, found = range(1, _MAX_ROWS + 1), []
     for r, c in itertools.product([rows] if rows else sides, [columns] if columns else sides):
         empty = (not rows and (r - 1) * c >= episodes) or (not columns and r * (c - 1) >= episodes)
-        if not empty and fewest <= r * c <= most:
+        sparse = free and r * c - episodes // -(-episodes // (r * c)) >= c
+        if not (empty or sparse) and fewest <= r * c <= most:
             with contextlib.suppress(GoalreelError):
                 found.append(layout(r, c, frame, captions, header))
     if not found:
         return layout(rows or 1, columns or 1, frame, captions, header)
 
+    largest = max(math.prod(shape.cell) for shape in found)
+
     def score(shape: Layout) -> tuple:
         area, count, (width, height) = math.prod(shape.cell), shape.rows * shape.columns, shape.size
         if not free:
-            return area, count
+            return area >= _NEARLY * largest, count
         pages = -(-episodes // count)
         # The page's distance from the video's aspect ratio, and the share of used cells.
         wide = abs(math.log(width / height * _MAX_HEIGHT / _MAX_WIDTH))
-        return area / pages, episodes / (pages * count) - wide
+        is_legible = shape.band >= _NEARLY * band_rows(width // LETTERS)
+        return is_legible, area / pages, episodes / (pages * count) - wide
 
     return max(found, key=score)
 
@@ -106,13 +119,24 @@ def layout(
         GoalreelError: the cells would be too small.
     """
     wide = (_MAX_WIDTH + _GUTTER) // columns - _GUTTER
-    band = band_rows(wide) * captions
-    room = wide, (_MAX_HEIGHT - header + _GUTTER) // rows - _GUTTER - band
-    times = min(room[0] // frame[0], room[1] // frame[1], fitting_scale(frame[::-1]))
-    # An integer factor if frames fit, else a fraction.
-    scales = [(times, 1)] if times else [(room[0], frame[0]), (room[1], frame[1])]
-    over, under = min(scales, key=lambda scale: scale[0] / scale[1])
-    width, height = (side * over // under & ~1 for side in frame)
+    tall = (_MAX_HEIGHT - header + _GUTTER) // rows - _GUTTER
+
+    def fit(band: int) -> tuple[int, int]:
+        times = min(wide // frame[0], (tall - band) // frame[1], fitting_scale(frame[::-1]))
+        # An integer factor if frames fit, else a fraction.
+        scales = [(times, 1)] if times > 0 else [(wide, frame[0]), (tall - band, frame[1])]
+        over, under = min(scales, key=lambda scale: scale[0] / scale[1])
+        return tuple(max(side * over // under & ~1, 0) for side in frame)
+
+    band = band_rows(font_size(wide)) * captions
+    width, height = fit(band)
+    if captions == 1:
+        needed = band_rows(legible_size(width, columns))
+        band = min(needed, (tall - height) & ~1)
+        if band < _NEARLY * needed:
+            most = min(wide, frame[0] * fitting_scale(frame[::-1]))
+            width, height = fit(band_rows(legible_size(most, columns)))
+            band = band_rows(legible_size(width, columns))
     if width < _MIN_WIDTH or height < _MIN_HEIGHT:
         raise GoalreelError(
             f"grid: In {rows} rows and {columns} columns, frames of {frame[0]}x{frame[1]} become "
@@ -160,12 +184,14 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
     size = frame_size(filmed)
     given, template = (grid["rows"], grid["columns"]), grid["caption"]
     shape = choose_layout(len(frames), *given, size, captions=bool(template))
-    cells = shape.rows * shape.columns
-    lengths = [int(frames[i : i + cells].max()) for i in range(0, len(frames), cells)]
+    # All pages hold about equally many episodes.
+    pages = np.array_split(frames, -(-len(frames) // (shape.rows * shape.columns)))
+    lengths = [int(page.max()) for page in pages]
     starts = list(itertools.accumulate(lengths, initial=0))[:-1]
     episodes = scaled_movies(filmed, shape.cell, {})
     planes = itertools.chain.from_iterable(
-        _page(itertools.islice(episodes, cells), shape, template, length) for length in lengths
+        _page(itertools.islice(episodes, len(page)), shape, template, length)
+        for page, length in zip(pages, lengths, strict=True)
     )
     written = encode_video(path, planes, shape.size, fps, encoder, spec.text, starts)
     return written, len(starts)

@@ -10,6 +10,8 @@ from goalreel.rendering.text import Color, draw_text
 
 PAPER: Color = (33, 37, 43)
 INK: Color = (255, 255, 255)
+# The widths of a page in preferred font sizes: 12 pixels if the report shows a page in 560 pixels.
+LETTERS = 48
 _MARGIN = 12  # empty pixels of a band, on both sides together
 
 
@@ -37,18 +39,26 @@ def page_frames(
         yield buffer
 
 
-def band_rows(width: int) -> int:
-    """Return the even number of rows of a band for captions. width: of a cell."""
-    return round(1.4 * font_size(width) / 2) * 2
+def band_rows(size: int) -> int:
+    """Return the even number of rows of a band for a caption. size: the font size."""
+    return round(1.4 * size / 2) * 2
 
 
 def band(text: str, width: int, rows: int) -> np.ndarray:
     """Return a caption in the middle of a band, (rows, width, 3) uint8, shrunk or cut to fit."""
     pixels = np.full((rows, width, 3), PAPER, np.uint8)
-    words = draw_text(text, font_size(width), INK, PAPER, max(width - _MARGIN, 2))
+    words = draw_text(text, round(rows / 1.4), INK, PAPER, max(width - _MARGIN, 2))
     return paste(pixels, words, (rows - words.shape[0]) // 2, (width - words.shape[1]) // 2)
 
 
 def font_size(width: int) -> int:
-    """Return the font size of captions in a cell of this width."""
+    """Return the font size of several captions in a cell of this width."""
     return min(max(round(0.03 * width), 14), 18)
+
+
+def legible_size(width: int, columns: int) -> int:
+    """Return the font size of a caption that can be read on the report's page.
+
+    In many columns it is smaller, since a caption of about 25 letters has to fit.
+    """
+    return max(min(width * columns // LETTERS, width // 12), 14)

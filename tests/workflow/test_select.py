@@ -241,7 +241,7 @@ class Particles(gymnasium.Env):
         return np.zeros((16, 16, 3), np.uint8)
 
 
-def test_play_rejects_environments_that_step_differently_without_frames():
+def test_play_rejects_steps_that_depend_on_rendering():
     gymnasium.register("Particles-v0", Particles)
     environment = make_environment({"env": "Particles-v0"})
     environment.render_mode = None

@@ -111,7 +111,7 @@ class GymnasiumEnvironment:
 
     @cached_property
     def _spaces(self) -> tuple:
-        env = self.make()
+        env = self.make(self.render_mode)
         self.new.append(env)
         meanings = getattr(env.unwrapped, "get_action_meanings", list)
         return env.observation_space, env.action_space, meanings()

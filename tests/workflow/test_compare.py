@@ -129,7 +129,8 @@ def test_compare_rejects_unfit_runs_by_name(compared, tmp_path):
     def rejection(project=compared, **options) -> str:
         output = project.fail("compare", config=options)
         message = output[output.rindex("compare: ") :].strip()
-        check_form("\n".join(message.splitlines()[:1]))
+        is_of_job = "\n  log: " in message  # whose name comes first
+        check_form(message.splitlines()[0].removeprefix("compare: " * is_of_job))
         return message
 
     assert "'d' holds no finished run" in rejection(compare="[a, d]")
@@ -138,13 +139,17 @@ def test_compare_rejects_unfit_runs_by_name(compared, tmp_path):
     assert """'["a"]' is not allowed. Use two or more folders""" in rejection(compare="[a]")
     assert """'{"x": "a"}' is not allowed""" in rejection(compare="{x: a}")
     project = compared.copied(tmp_path / "project")
-    project.run(config=CONFIG | {"results": "d", "seed": 7})
-    assert "have no seeds in common. Film all" in rejection(project, compare="[a, d]")
-    short = CONFIG | {"results": "e", "max_episode_steps": 190, "reaches": 2}
+    project.run(config=CONFIG | {"results": "d", "seed": 7, "reaches": 1})
+    assert "seeds: The runs have none in common. Film" in rejection(project, compare="[a, d]")
+    short = CONFIG | {"results": "e", "max_episode_steps": 190, "reaches": 1}
     project.run(config=short)
     told = rejection(project, compare="[a, e]")
     assert "The runs differ in max_episode_steps ('null' in a, '190' in e). To compare" in told
     project.run("compare", config={"compare": "[a, e]", "compare_different": "true"})
+    chosen = {"results": "f", "episodes": 2, "film": "{select: {worst: 1}}"}
+    project.run(config=chosen)
+    told = rejection(project, compare="[f, a]", compare_different="true")
+    assert "f: Has only the episodes that film.select chose." in told
 
 
 def test_compare_reruns_with_its_runs_and_leaves_them_alone(compared, tmp_path):

@@ -57,13 +57,17 @@ def read_run(folder: str, name: str) -> ComparedRun:
     firsts = (results / name / "00000.npz" for name in ("trajectories", "frames"))
     trajectories, frames = (shard_paths(first, shards) for first in firsts)
     filmed = read_filmed(trajectories, frames, tables.config["env"], unit)
-    rows = filmed.rows
+    rows, played = filmed.rows, filmed.summaries[0].spec
+    if "selection" in played.input_digests:
+        raise GoalreelError(
+            f"{folder}: Has only the episodes that film.select chose. Film all of them to compare."
+        )
     columns = {"seed": rows.seed.astype(np.uint64), "return": rows.return_, "steps": rows.steps}
     table = pd.DataFrame(columns | {"row": range(len(filmed))})
     table["outcome"] = [outcome(rows.row(row), unit) for row in table["row"]]
     table = table.drop_duplicates("seed").set_index("seed")
-    policy = policy_label(filmed.summaries[0].spec.config["policy"])
-    return ComparedRun(name, policy, tables.config["film.fps"], filmed, trajectories, table)
+    policy, fps = policy_label(played.config["policy"]), tables.config["film.fps"]
+    return ComparedRun(name, policy, fps, filmed, trajectories, table)
 
 
 def compare_pairs(runs: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[pd.Series]]:
@@ -86,7 +90,7 @@ def compare_pairs(runs: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[pd.Se
     if not any(map(len, differences)):
         seeds = (f"{r.name}: {', '.join(map(str, sorted(r.table.index)[:3]))}, ..." for r in runs)
         raise GoalreelError(
-            "compare: The runs have no seeds in common. Film all with the same seed, and all with "
+            "seeds: The runs have none in common. Film all with the same seed, and all with "
             "reaches or all with episodes.\n  " + "\n  ".join(seeds)
         )
     counts = dict.fromkeys(("wins", "ties", "losses"), "Int64")

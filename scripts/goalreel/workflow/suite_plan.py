@@ -41,9 +41,8 @@ class SuitePlan(Plan):
             canonical([run.value(key) for key in (*COMPARED, "seed", "seeds", "unit")])
             for run in runs
         }
-        return (
-            len(runs) > 1 and len(kinds) == 1 and not {run.policy for run in runs} & set(RECORDED)
-        )
+        has_own_seeds = any(run.policy in RECORDED or run.select is not None for run in runs)
+        return len(runs) > 1 and len(kinds) == 1 and not has_own_seeds
 
     def spec(self, stage: str, wildcards: Mapping[str, str]) -> str:
         """Return the canonical JSON of a job's spec, as `Plan.spec`."""

@@ -59,14 +59,10 @@ def _absolute(text: str) -> Path:
 
 
 def take_turns(contenders: Mapping, runs: int, rotate: bool = True) -> dict:
-    """Return the results of each contender, one per run.
+    """Return the results of each contender, a function without arguments, one per run.
 
-    Contenders take turns, so that a busy machine slows all of them alike.
-
-    Args:
-        contenders: a function without arguments for each name.
-        runs: how often each is called.
-        rotate: whether each run begins with another contender.
+    Contenders take turns, so that a busy machine slows all of them alike. With `rotate`, each run
+    begins with another one.
     """
     names, found = list(contenders), {name: [] for name in contenders}
     for run in range(runs):
@@ -97,10 +93,7 @@ def rate(work: Callable[[], int], seconds: float, clock: Callable = time.process
 def rate_rows(groups: Mapping, runs: int, seconds: float) -> list[list[str]]:
     """Return a row for each contender: step, units per CPU second, ratio and its quartiles.
 
-    Args:
-        groups: the work of each contender, by group and name; the first of a group is its baseline.
-        runs: number of rounds. The table shows medians.
-        seconds: CPU time of a sample.
+    The first contender of a group is its baseline. A sample takes `seconds` of CPU time.
     """
     works = {(group, name): work for group in groups for name, work in groups[group].items()}
     found = take_turns({key: partial(rate, work, seconds) for key, work in works.items()}, runs)
@@ -119,16 +112,11 @@ def rate_rows(groups: Mapping, runs: int, seconds: float) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Process:
-    """The figures of a Python process: peak bytes of memory, CPU seconds, seconds, and output.
+    """The figures of a Python process."""
 
-    `own` is the CPU time of the process, `children` that of the processes that it waited for.
-    """
-
-    peak: int
-    own: float
-    children: float = 0.0
-    seconds: float = 0.0
-    text: str = ""
+    peak: int  # bytes of memory
+    own: float  # CPU seconds
+    children: float  # CPU seconds of the processes that it waited for
 
 
 def cpu_seconds() -> float:
@@ -150,23 +138,32 @@ def peak_bytes(key: str = "VmHWM") -> int:
     return int(re.search(rf"{key}:\s*(\d+) kB", status)[1]) * 1024
 
 
-def run_python(arguments: Sequence, folder: Path) -> Process:
-    """Run Python in a folder, with the user's cache in FOLDER/cache. Raises RuntimeError."""
-    environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
-    start = time.perf_counter()
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+def run_python(
+    arguments: Sequence, folder: Path, cache: Path
+) -> tuple[float, dict[str, list[Process]], str]:
+    """Run Python in a folder, with a user's cache. Raises RuntimeError.
+
+    Return the seconds, the processes of each program, and the output.
+    """
+    with tempfile.TemporaryDirectory() as peaks:
+        environment = os.environ | {
+            "XDG_CACHE_HOME": str(cache),
+            "PYTHONPATH": str(ROOT / "benchmarks" / "film" / "peaks"),
+            "GOALREEL_PEAKS": peaks,
+        }
         command = [sys.executable, *map(str, arguments)]
-        process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=output, stderr=output
+        start = time.perf_counter()
+        answer = subprocess.run(
+            command, cwd=folder, env=environment, stdout=-1, stderr=subprocess.STDOUT, text=True
         )
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.perf_counter() - start
-        output.seek(0)
-        text = output.read()
-    if process.returncode:
-        raise RuntimeError(f"{command} ended with status {process.returncode}:\n{text}")
-    return Process(used.ru_maxrss * 1024, used.ru_utime + used.ru_stime, 0.0, seconds, text)
+        if answer.returncode:
+            raise RuntimeError(f"{command}: status {answer.returncode}:\n{answer.stdout}")
+        processes: dict[str, list[Process]] = {}
+        for path in sorted(Path(peaks).glob("*.json")):
+            process = Process(**json.loads(path.read_text(encoding="utf-8")))
+            processes.setdefault(path.name.partition(".")[0], []).append(process)
+    return seconds, processes, answer.stdout
 
 
 def run_workflow(
@@ -174,38 +171,12 @@ def run_workflow(
 ) -> tuple[float, dict[str, list[Process]]]:
     """Run `snakemake` in a folder, its results in FOLDER/results. Raises RuntimeError.
 
-    Args:
-        folder: created if it is missing.
-        cores: Snakemake's number of cores.
-        config: KEY=VALUE words.
-        cache: the user's cache folder.
-        targets: Snakemake's targets, by default the film.
-
-    Returns:
-        The seconds, and the processes of each program.
+    Return the seconds, and the processes of each program.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
-    command += ["--directory", str(folder), "-j", str(cores), *targets]
-    command += ["--config", "results=results", *config]
-    with tempfile.TemporaryDirectory() as peaks:
-        environment = os.environ | {
-            "XDG_CACHE_HOME": str(cache),
-            "PYTHONPATH": str(ROOT / "benchmarks" / "film" / "peaks"),
-            "GOALREEL_PEAKS": peaks,
-        }
-        start = time.perf_counter()
-        answer = subprocess.run(
-            command, cwd=folder, env=environment, stdout=-1, stderr=subprocess.STDOUT, text=True
-        )
-        seconds = time.perf_counter() - start
-        if answer.returncode:
-            raise RuntimeError(f"snakemake: status {answer.returncode}:\n{answer.stdout}")
-        processes: dict[str, list[Process]] = {}
-        for path in sorted(Path(peaks).glob("*.json")):
-            process = Process(**json.loads(path.read_text(encoding="utf-8")))
-            processes.setdefault(path.name.partition(".")[0], []).append(process)
-    return seconds, processes
+    command = ["-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--directory", folder]
+    command += ["-j", cores, *targets, "--config", "results=results", *config]
+    return run_python(command, folder, cache)[:2]
 
 
 def available_cores() -> int:
@@ -247,13 +218,7 @@ def write_table(
 ) -> None:
     """Print a table with notes and the machine below it, and write PATH.md and PATH.csv.
 
-    Args:
-        path: of the tables, without a suffix.
-        header: names of the columns.
-        rows: cells below them.
-        notes: sentences below the Markdown table.
-        words: number of text columns, which come first.
-        packages: to name with their versions.
+    `words` columns of text come first. The machine names the versions of `packages`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     rows, machine = list(rows), describe_machine(packages)

@@ -51,11 +51,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def measure(name: str, episodes: int) -> tuple[int, float, float, float]:
-    """Return the number of frames, the µs per frame of Gymnasium and of goalreel, and the ratio.
-
-    Raises:
-        MismatchError: a frame differs.
-    """
+    """Return the number of frames, the µs per frame of Gymnasium and of goalreel, and the ratio."""
     from goalreel import open_cache
     from goalreel.environments.environment import make_environment
     from goalreel.environments.gymnasium_env import GymnasiumEnvironment

@@ -79,29 +79,21 @@ def main(argv: list[str] | None = None) -> None:
 def compare(group: str, works: dict, baseline: str, folder: Path, runs: int) -> list[list[str]]:
     """Return the rows of a group, each of which encodes the same number of frames.
 
-    Args:
-        group: the cell of the first column.
-        works: by encoder, a function of the path of a segment, and the frames in it.
-        baseline: the encoder that all ratios refer to.
-        folder: for the segments.
-        runs: number of runs after a first one that imports. The table shows medians.
+    `works` has, by encoder, a function of the path of a segment, and the frames in it. All ratios
+    are to the baseline. A first run, which imports, does not count.
     """
     paths = {name: folder / f"{number}.mp4" for number, name in enumerate(works)}
     quality = {}
     for name, (work, frames) in works.items():
         work(paths[name])
         quality[name] = luma_psnr(paths[name], frames)
-    found = take_turns(
-        {
-            name: lambda w=work, n=name: cpu_of(lambda: w(paths[n]))[1]
-            for name, (work, _) in works.items()
-        },
-        runs,
-    )
+    contenders = {name: partial(cpu_of, partial(works[name][0], paths[name])) for name in works}
+    found = take_turns(contenders, runs)
     count, rows = len(works[baseline][1]), []
-    base_time, base_size = statistics.median(found[baseline]), paths[baseline].stat().st_size
-    for name, seconds in found.items():
-        time, size = statistics.median(seconds), paths[name].stat().st_size
+    times = {name: statistics.median(cpu for _, cpu in taken) for name, taken in found.items()}
+    base_time, base_size = times[baseline], paths[baseline].stat().st_size
+    for name, time in times.items():
+        size = paths[name].stat().st_size
         figures = f"{1e6 * time / count:.0f}", digits(time / base_time)
         figures += f"{size / count:.0f}", f"{size / base_size:.2f}"
         rows.append([group, name, *figures, *(f"{value:.2f}" for value in quality[name])])
@@ -154,13 +146,9 @@ def mountain_car(folder: Path, reaches: int):
 
 
 def filmed(film: Film, folder: Path, captions: bool = False, episodes: int | None = None):
-    """Return the frames of a shard of the default size, or of as many episodes as FRAMES needs.
+    """Return the frames of as many episodes as FRAMES needs.
 
-    Args:
-        film: the environment.
-        folder: for the frame cache.
-        captions: return a whole shard, with captions.
-        episodes: of that shard.
+    With captions, return a whole shard of the default size or of `episodes`.
     """
     from goalreel.environments.environment import make_environment
     from goalreel.environments.registry import describe

@@ -14,6 +14,7 @@ Peers are measured on fewer episodes, and their time is scaled. The table is pee
 import statistics
 import tempfile
 import time
+import timeit
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -114,11 +115,7 @@ def films_of(folder: Path, options) -> Iterator[tuple[str, Taken]]:
 
 
 def film_with_goalreel(folder: Path, cache: Path, options, config: tuple) -> Taken:
-    """Film with the whole workflow. Title cards do not count as frames.
-
-    Raises:
-        MismatchError: an episode or a frame is missing.
-    """
+    """Film with the whole workflow. Title cards do not count. Raises MismatchError."""
     from goalreel.mp4.reader import read_index
 
     words = [f"reaches={options.reaches}", *config]
@@ -158,8 +155,7 @@ def image_clips(film: Film, episodes: list, folder: Path) -> Taken:
 def rendered(results: Path, count: int) -> Iterator[tuple[str, Taken]]:
     """Make frames with every contender: RGB frames in memory, and the first shard's cache on disk.
 
-    Raises:
-        MismatchError: a frame of the first episode differs from Gymnasium's.
+    The first episode's frames are compared with Gymnasium's. Raises MismatchError.
     """
     import goalreel
     from goalreel.films.render import render_states
@@ -210,13 +206,7 @@ def seeded() -> Iterator[tuple[str, Taken]]:
 
 def median_seconds(work) -> float:
     """Return the median time of `work`, which takes milliseconds, after a first call."""
-    work()
-    seconds = []
-    for _ in range(_PASSES):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
+    return statistics.median(timeit.repeat(work, number=1, repeat=1 + _PASSES)[1:])
 
 
 def notes(options) -> list[str]:

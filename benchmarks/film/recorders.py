@@ -85,17 +85,9 @@ def play(env, seeds=range(EPISODES), policy: Callable = act) -> tuple[int, str]:
 def record_video(
     folder: Path, module: str, env_name: str = CART, warm: bool = False, **settings
 ) -> dict:
-    """Film by the RecordVideo of Gymnasium or goalreel, of a single environment.
+    """Film a single environment, and return the rendered frames and a digest of observations.
 
-    Args:
-        folder: for the videos.
-        module: of the recorder.
-        env_name: as in `gymnasium.make`.
-        warm: whether to play one episode that is not timed, and then to film five.
-        settings: of the recorder.
-
-    Returns:
-        The number of rendered frames, and a digest of the observations.
+    `warm` plays one episode that is not timed, and then films five.
     """
     import gymnasium
 

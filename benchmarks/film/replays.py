@@ -27,7 +27,7 @@ class Film:
 
     @property
     def name(self) -> str:
-        """The environment's id without its module."""
+        """The id without its module."""
         return self.id.rpartition(":")[2]
 
     def policy(self, folder: Path) -> dict:

@@ -115,11 +115,7 @@ class Row:
 def film(folder: Path, reaches: int, shard_size: int, cores: int) -> tuple[list[Row], int]:
     """Film in a new folder, next to a user's cache, and delete the folder.
 
-    Returns:
-        A row for the run, for each stage and for Snakemake, and the film's frames.
-
-    Raises:
-        MismatchError: a job was not measured.
+    Return a row for the run, for each stage and for Snakemake, and the film's frames.
     """
     from goalreel.mp4.reader import read_index
     from goalreel.report.timings import read_timings
@@ -209,9 +205,10 @@ def memory(folder: Path, options) -> None:
     for reaches in options.counts or (1000, 10000):
         for step, program in READERS.items():
             given = ROOT / "scripts", folder / "results", reaches // 1000, folder
-            used = run_python(["-c", _START + program, *given], folder)
-            seconds = f"{1000 * used.seconds / reaches:.3f}"
-            rows.append([str(reaches), step, seconds, f"{used.peak / _MIB:.0f}"])
+            used = run_python(["-c", _START + program, *given], folder, folder / "cache")
+            ((process,),) = used[1].values()
+            cells = f"{1000 * used[0] / reaches:.3f}", f"{process.peak / _MIB:.0f}"
+            rows.append([str(reaches), step, *cells])
             print(rows[-1], file=sys.stderr)
     notes = [
         f"One shard of 1,000 reaches of {ENV} at goalreel's defaults, read often, in one run each. "
@@ -247,9 +244,10 @@ def parsed(folder: Path, snakefile: Path, shards: int, step: str, runs: int) -> 
     """Return the row of parsing a Snakefile."""
     found = []
     for _ in range(runs):
-        used = run_python(["-c", _PARSE, snakefile, shards], folder)
-        wall, cpu = used.text[used.text.index("parsed") :].split()[1:3]
-        found.append((float(wall), float(cpu), used.peak))
+        given = ["-c", _PARSE, snakefile, shards], folder, folder / "cache"
+        _, processes, text = run_python(*given)
+        wall, cpu = text[text.index("parsed") :].split()[1:3]
+        found.append((float(wall), float(cpu), processes["-c"][0].peak))
     return plan_cells(shards, step, 0, *map(median, zip(*found, strict=True)))
 
 
@@ -257,8 +255,9 @@ def planned(folder: Path, shards: int, step: str, jobs: int, options: Iterable[s
     """Return the row of a dry run."""
     command = ["-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--dry-run", "--cores", "1"]
     command += ["--quiet", "all", "--config", f"reaches={shards}", "shard_size=1", *options]
-    used = run_python(command, folder)
-    return plan_cells(shards, step, jobs, used.seconds, used.own, used.peak)
+    seconds, processes, _ = run_python(command, folder, folder / "cache")
+    (process,) = processes["snakemake"]
+    return plan_cells(shards, step, jobs, seconds, process.own, process.peak)
 
 
 def plan_cells(

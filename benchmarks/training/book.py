@@ -130,15 +130,8 @@ def solve(name: str, seed: int, path: Path) -> None:
 def evaluations(metrics: Path) -> list[tuple]:
     """Return the rows of the curve of a training by goalreel."""
     found = json.loads(metrics.read_text(encoding="utf-8"))["metrics"]["evaluations"]
-    return [
-        (
-            f"{one['seconds'] / 60:.2f}",
-            one["checkpoint_step"],
-            None,
-            statistics.mean(one["returns"]),
-        )
-        for one in found
-    ]
+    columns = ((one["seconds"] / 60, one["checkpoint_step"], one["returns"]) for one in found)
+    return [(f"{m:.2f}", step, None, statistics.mean(returns)) for m, step, returns in columns]
 
 
 def write_curve(path: Path, rows: Sequence[tuple]) -> None:

@@ -56,11 +56,9 @@ def row_of(run: dict, level: float | None) -> list[str]:
     evaluations = metrics["evaluations"]
     best = next(e for e in evaluations if e["checkpoint_step"] == metrics["best"])
     solved = [e for e in evaluations if level is not None and mean(e) >= level]
-    reached = (
-        (f"{solved[0]['checkpoint_step']:,}", f"{solved[0]['seconds'] / 60:.1f}")
-        if solved
-        else ("", "")
-    )
+    reached = "", ""
+    if solved:
+        reached = f"{solved[0]['checkpoint_step']:,}", f"{solved[0]['seconds'] / 60:.1f}"
     return [
         str(run["config"]["pixels"]["seed"]),
         *(f"{mean(evaluation):.1f}" for evaluation in (evaluations[0], best)),

@@ -75,12 +75,10 @@ class Skipping(gymnasium.Wrapper):
     """Repeat an action until the skip or the episode is over, and count all frames."""
 
     def __init__(self, env: gymnasium.Env, skip: int):
-        """Wrap an environment."""
         super().__init__(env)
         self._skip, self.counted = skip, 0
 
     def step(self, action: int) -> tuple:
-        """Step, and return the last reward."""
         for _ in range(self._skip):
             found = self.env.step(action)
             self.counted += 1
@@ -117,15 +115,14 @@ class Stacked:
     """goalreel's environments and their stacks, (num_envs, frames, 84, 84) uint8, oldest first."""
 
     def __init__(self, count: int, skip: int):
-        """Repeat the first frames in the stacks, as FrameStackObservation does."""
         from goalreel.training.games.make_envs import make_envs
         from goalreel.training.games.settings import game_settings
 
         self._envs = make_envs(game_settings(ENV, skip, warp="area"), 0, count)
+        # The first frames are repeated, as FrameStackObservation does.
         self.stacks = np.repeat(self._envs.obs[:, None], FRAMES, axis=1)
 
     def step(self, actions: np.ndarray):
-        """Step the sub-environments, and their stacks with them."""
         from goalreel.training.pixels.collector import next_stacks
 
         step = self._envs.step(actions)
@@ -152,7 +149,6 @@ class Begun(gymnasium.Wrapper):
     start = 0.0
 
     def reset(self, **kwargs) -> tuple[np.ndarray, dict]:
-        """Reset, and put the car at `start`."""
         found = self.env.reset(**kwargs)
         self.unwrapped.state = np.array([self.start, 0.0])
         return found

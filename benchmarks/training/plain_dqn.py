@@ -53,8 +53,7 @@ class Settings:
     epsilon: float = 0.02  # the last
 
     @property
-    def stack(self) -> int:
-        """Frames of an observation."""
+    def stack(self) -> int:  # frames of an observation
         return 2 if self.cheap else 4
 
     def epsilon_after(self, decisions: int) -> float:
@@ -92,7 +91,6 @@ class QNetwork(nn.Module):
     """A convolutional network with one hidden layer: (n, stack, 84, 84) uint8 to action values."""
 
     def __init__(self, name: str, stack: int, actions: int):
-        """Initialize with PyTorch's random weights."""
         super().__init__()
         convolutions, hidden = NETWORKS[name]
         layers, channels, side = [], stack, SIDE
@@ -104,7 +102,6 @@ class QNetwork(nn.Module):
         self.layers = nn.Sequential(*layers)
 
     def forward(self, stacks: torch.Tensor) -> torch.Tensor:
-        """Return the values, (n, actions) float32."""
         return self.layers(stacks / 255.0)
 
 
@@ -112,7 +109,6 @@ class Replay:
     """The latest steps of environments side by side, with each frame stored once."""
 
     def __init__(self, settings: Settings):
-        """Reserve all memory."""
         self._rows, envs = settings.buffer // settings.envs, settings.envs
         self._stack, self.count = settings.stack, 0  # rows appended so far
         self._frames = np.zeros((self._rows, envs, SIDE, SIDE), np.uint8)
@@ -147,15 +143,9 @@ class Replay:
 
 
 class Player:
-    """Environments that a network plays.
-
-    Attributes:
-        decisions: number of decisions so far.
-        returns: returns of the latest 20 games.
-    """
+    """Environments that a network plays, and the returns of their latest 20 games."""
 
     def __init__(self, settings: Settings, network: QNetwork, seed: int):
-        """Start the games."""
         self._settings, self._network = settings, network
         self._envs, self._rng = make_envs(settings, seed), np.random.default_rng(seed)
         self._obs = self._shaped(self._envs.reset()[0])
@@ -190,7 +180,6 @@ class Learner:
     """A network, its target and its optimizer."""
 
     def __init__(self, settings: Settings, seed: int):
-        """Initialize with random weights."""
         torch.manual_seed(seed)
         self._settings, self._rng, self.updates = settings, np.random.default_rng(seed), 0
         self.network = QNetwork(settings.network, settings.stack, 6)  # actions of Pong
@@ -200,7 +189,6 @@ class Learner:
         )
 
     def update(self, replay: Replay) -> None:
-        """Learn from a batch."""
         settings = self._settings
         obs, actions, rewards, ended, next_obs = replay.sample(settings.batch, self._rng)
         values = self.network(obs).gather(1, actions[:, None])[:, 0]

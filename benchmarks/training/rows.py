@@ -89,16 +89,8 @@ def rows_measured(
 ) -> tuple[object, dict[str, list[Measured]] | None]:
     """Measure all rows in turns, each in a process, or only the row of `--row` in this one.
 
-    Args:
-        module: the program, which calls this function.
-        description: its help.
-        rows: their names.
-        measure: measures a row in this process.
-        argv: the command line.
-        options: further ones, each of which turns off measuring.
-
-    Returns:
-        The options, and the figures of each row, or None.
+    `module` is the program that calls. Each of its further `options` turns off measuring. Return
+    the options, and the figures of each row, or None.
     """
     options, add = options or {}, (command := parser(description, runs=5)).add_argument
     add("--row", choices=rows, help="measure this row here, and print JSON")
@@ -138,10 +130,7 @@ def load_note(found: Mapping[str, Sequence[Measured]]) -> str:
 def goalreel(stopwatch: Stopwatch, half: bool = True, **options) -> None:
     """Train on Pong as rule `pixels` does, until the stopwatch has stopped.
 
-    Args:
-        stopwatch: called after each update.
-        half: whether to compute in bfloat16 if the processor can, as rule `pixels` does.
-        options: of the configuration's section `pixels`.
+    With `half`, compute in bfloat16 if the processor can. `options` are of the section `pixels`.
     """
     import torch
 

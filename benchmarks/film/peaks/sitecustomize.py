@@ -16,18 +16,11 @@ def _leave() -> None:
     import time
     from pathlib import Path
 
-    try:
-        # ru_maxrss would include the memory of the parent when it started this process.
-        status = Path("/proc/self/status").read_text(encoding="utf-8")
-        peak = int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) * 1024
-    except OSError:
-        peak = 0
-    times = os.times()
-    told = {
-        "peak": peak,
-        "own": times.user + times.system,
-        "children": times.children_user + times.children_system,
-    }
+    # ru_maxrss would include the memory of the parent when it started this process.
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    peak = int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) * 1024
+    user, system, children_user, children_system, _ = os.times()
+    told = {"peak": peak, "own": user + system, "children": children_user + children_system}
     program = Path(sys.argv[0].removesuffix(f"{os.sep}__main__.py")).stem  # python -m snakemake
     path = Path(os.environ["GOALREEL_PEAKS"], f"{program}.{os.getpid()}.{time.monotonic_ns()}.json")
     path.write_text(json.dumps(told), encoding="utf-8")

@@ -5,6 +5,7 @@ from goalreel.stage_program import stage
 
 @stage
 def dqn(spec, policy, table, metrics):
+    import csv
     import os
     from dataclasses import replace
 
@@ -12,12 +13,11 @@ def dqn(spec, policy, table, metrics):
 
     os.environ |= ONE_THREAD  # of NumPy, which evaluates policies and is imported below
 
-    import pandas as pd
     import torch
 
     from goalreel.environments.mountain_car import DISCRETE
     from goalreel.errors import GoalreelError
-    from goalreel.files.atomic import write_text
+    from goalreel.files.atomic import replacing
     from goalreel.policies.network_file import Checkpoints, write_checkpoints
     from goalreel.training.dqn.metrics import write_metrics
     from goalreel.training.dqn.settings import VARIANTS
@@ -32,8 +32,8 @@ def dqn(spec, policy, table, metrics):
     variant, seed = spec.config["variant"], spec.config["train.seed"]
     settings = replace(VARIANTS[variant], total_timesteps=spec.config["dqn.total_timesteps"])
     trained = train(settings, variant, seed)
-    log = pd.DataFrame(trained.episodes, columns=COLUMNS)
-    write_text(table, log.to_csv(index=False, lineterminator="\n"))
+    with replacing(table) as temporary, temporary.open("w", newline="") as stream:
+        csv.writer(stream, lineterminator="\n").writerows([COLUMNS, *trained.episodes])
     evaluated = (trained.metrics.checkpoints, trained.metrics.means, trained.weights)
     write_checkpoints(policy, Checkpoints(*evaluated, spec))
     write_metrics(metrics, trained.metrics, spec, table)

@@ -119,7 +119,6 @@ class Replay:
         self._age = np.zeros(envs, np.int64)
 
     def append(self, obs: np.ndarray, actions, rewards, ended: np.ndarray) -> None:
-        """Add a step of all environments."""
         row = self.count % self._rows
         self._frames[row] = obs[:, -1]
         self._actions[row], self._rewards[row], self._ended[row] = actions, rewards, ended
@@ -128,7 +127,6 @@ class Replay:
         self.count += 1
 
     def sample(self, batch: int, rng: np.random.Generator) -> tuple[torch.Tensor, ...]:
-        """Return stacks, actions, rewards, ends and next stacks."""
         oldest = max(self.count - self._rows, 0) + self._stack - 1
         steps = rng.integers(oldest, self.count - 1, size=batch)
         envs = rng.integers(self._actions.shape[1], size=batch)

@@ -67,7 +67,6 @@ class Stopwatch:
         return self._marks[0][0] + self.count if self._marks else self.first
 
     def measured(self) -> Measured:
-        """Return the figures."""
         start, end = self._marks
         return Measured(*(b - a for a, b in zip(start, end, strict=True)), self.load)
 

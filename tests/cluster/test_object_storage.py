@@ -138,11 +138,8 @@ def test_bucket_rerun_does_nothing_and_growth_adds_shards(stored, grown):
     assert b"<html" in stored.read("report/index.html")
     assert Image.open(io.BytesIO(stored.read("stills/poster.png"))).width > 100
     summary = addresses(output)
-    for view, name in {
-        "report": "report",
-        "grid": "grid.mp4",
-        "stills": "stills/poster.png",
-    }.items():
+    views = {"report": "report", "grid": "grid.mp4", "stills": "stills/poster.png"}
+    for view, name in views.items():
         assert summary[view].startswith(f"{ADDRESS}/{name}")
 
 

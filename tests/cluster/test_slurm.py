@@ -134,9 +134,7 @@ def test_job_rejects_code_edited_after_submission(project, cluster):
         options = (*SLURM, "--retries", "0", TRAJECTORIES)
         process = start(project, cluster, *options, config=FEW)
         cluster.wait(lambda: cluster.jobs(but=before), "a job waits", process)
-        project.edit(
-            "scripts/goalreel/environments/mountain_car.py", "states, 0.001,", "states, 0.002,"
-        )
+        project.edit("scripts/goalreel/environments/mountain_car.py", "0.001,", "0.002,")
     finally:
         cluster.command("scontrol", "update", "PartitionName=main", "State=UP")
     output, _ = process.communicate()

@@ -90,11 +90,8 @@ def test_config_is_accepted_or_rejected_by_name(given_, others):
 @given(st.data())
 def test_wrong_value_is_rejected_by_key(data):
     names = [(key, None) for key in _SCHEMA["properties"] if key not in ("env", "env_kwargs")]
-    names += [
-        (key, inner)
-        for key, schema in _SCHEMA["properties"].items()
-        for inner in schema.get("properties", ())
-    ]
+    for key, section in _SCHEMA["properties"].items():
+        names += [(key, inner) for inner in section.get("properties", ())]
     key, inner = data.draw(st.sampled_from(names))
     value = data.draw(junk | deep)
     name = f"{key}.{inner}" if inner else key

@@ -28,9 +28,7 @@ def check_form(message: str) -> None:
         assert ";" not in text and not _PRIVATE.search(text), error
         sentences = re.split(r"(?<=[.?]) ", text)
         assert len(sentences) <= 2 + ("Did you mean" in text), error
-        assert text[-1] in ".?:" or ": " in sentences[-1], (
-            f"ends with neither fix nor command: {error}"
-        )
+        assert text[-1] in ".?:" or ": " in sentences[-1], f"neither fix nor command: {error}"
         assert all(sentence.count(", ") <= 3 for sentence in sentences), error
 
 

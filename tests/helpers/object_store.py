@@ -73,15 +73,12 @@ class StoredProject(Project):
         return [name.removeprefix(prefix) for name in re.findall("<Key>(.*?)</Key>", listing)]
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a result."""
         return self._request("GET", f"/run/results/{name}")
 
     def write(self, name: str, content: bytes) -> None:
-        """Replace the bytes of a result."""
         self._request("PUT", f"/run/results/{name}", content)
 
     def delete(self, name: str) -> None:
-        """Delete a result."""
         self._request("DELETE", f"/run/results/{name}")
 
     def hashes(self) -> dict[str, str]:

@@ -41,9 +41,8 @@ def random_policy(
     settings = asdict(game_settings(game, **changes))
     weights = tuple(random_weights(actions, 4, step) for step in checkpoint_steps)
     means = tuple(float(step) for step in checkpoint_steps)
-    checkpoints = PixelCheckpoints(
-        checkpoint_steps, means, weights, game=settings, actions=actions, stack=4
-    )
+    given = {"game": settings, "actions": actions, "stack": 4}
+    checkpoints = PixelCheckpoints(checkpoint_steps, means, weights, **given)
     write_checkpoints(path, checkpoints)
     return path
 

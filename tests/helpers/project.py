@@ -61,19 +61,14 @@ def _words(options: Iterable[str], config: dict | None) -> list[str]:
 
 
 class Project:
-    """A copy of the workflow in a folder of its own, and its runs.
+    """A copy of the workflow in a folder of its own, and its runs."""
 
-    Attributes:
-        python: the interpreter of the runs. Tests of clusters and object storage use another one.
-    """
-
-    python = sys.executable
+    python = sys.executable  # tests of clusters and object storage use another one
     _started: ClassVar[list[subprocess.Popen]] = []
 
     def __init__(self, folder: Path, cache: Path):
         """Copy the sources to `folder`, for runs with `cache` as the user's cache folder."""
-        self.folder = folder
-        self.cache = cache
+        self.folder, self.cache = folder, cache
         for name in SOURCES:
             self.restore(name)
 
@@ -131,9 +126,7 @@ class Project:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
 
-    def _ended(
-        self, *options: str, config: dict | None = None, **environment: str
-    ) -> tuple[int, str]:
+    def _ended(self, *options: str, config: dict | None, **environment: str) -> tuple[int, str]:
         """Run Snakemake and return its exit status and its output."""
         if environment or self.python != sys.executable:  # these change how Python starts
             process = self.start(*options, config=config, **environment)

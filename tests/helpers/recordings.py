@@ -4,17 +4,14 @@ moviepy needs an older Pillow than goalreel. The tests need only the frames that
 it, and the stand-in keeps these.
 """
 
-import contextlib
 import os
 import subprocess
 import sys
 import types
-from collections.abc import Iterator
 from pathlib import Path
 
 import av
 import numpy as np
-import pytest
 from project import REPOSITORY
 
 # Scripts that replace ffmpeg (conftest.fake_ffmpeg), and a part of the error message.
@@ -23,19 +20,6 @@ BROKEN = [
     ("kill -9 $$", "Killed by SIGKILL"),
     ("exit 0", "not a complete MP4|without an error|frames"),
 ]
-
-
-@contextlib.contextmanager
-def small_disk(folder: Path) -> Iterator[Path]:
-    """Mount a file system of 64 kB for the block, or skip the test."""
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
-    if os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("only root can mount a small file system, and not on every machine")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 class _Clip:

@@ -82,11 +82,9 @@ class Cluster:
                 free.bind(("127.0.0.1", 0))
             controller, daemon = one.getsockname()[1], other.getsockname()[1]
         host, user = socket.gethostname().partition(".")[0], getpass.getuser()
-        configuration.write_text(
-            _CONFIGURATION.format(
-                host=host, user=user, folder=self.folder, controller=controller, daemon=daemon
-            )
-        )
+        names = {"host": host, "user": user, "folder": self.folder}
+        names |= {"controller": controller, "daemon": daemon}
+        configuration.write_text(_CONFIGURATION.format(**names))
         try:
             self._start()
         except BaseException:
@@ -121,9 +119,8 @@ class Cluster:
     def command(self, *words: str) -> str:
         """Run one of SLURM's commands and return what it prints, "" if it fails."""
         environment = os.environ | self.environment
-        answer = subprocess.run(
-            words, env=environment, capture_output=True, text=True, timeout=_SECONDS
-        )
+        settings = {"env": environment, "text": True, "timeout": _SECONDS}
+        answer = subprocess.run(words, capture_output=True, **settings)
         return answer.stdout if answer.returncode == 0 else ""
 
     def jobs(self, state: str = "all", but: Iterable[str] = ()) -> list[str]:

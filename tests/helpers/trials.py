@@ -56,14 +56,8 @@ def recover(
 ) -> None:
     """Run plainly until a run succeeds, and compare the results with those of an undisturbed run.
 
-    Args:
-        project: whose run was disturbed.
-        expected: the hashes of the results of an undisturbed run.
-        config: of its runs.
-        culprits: files that one run may reject, if it names them all, before the next succeeds.
-        complete: whether the film was complete before. A run then does not need its sources, and
-            the test makes missing ones by name.
-        targets: of the run; none for the film.
+    One run may reject the culprits, if it names them all, before the next succeeds. A run of a
+    complete film does not need its sources, and the test makes missing ones by name.
     """
     options = ["--keep-going"] if culprits else []
     for attempt in range(3):

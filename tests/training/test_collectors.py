@@ -18,14 +18,7 @@ from goalreel.errors import GoalreelError
 from goalreel.policies.pixel_network import Actor
 from goalreel.training.games.make_envs import make_envs
 from goalreel.training.games.settings import GameSettings, game_settings
-from goalreel.training.pixels.collector import (
-    END,
-    EPISODE,
-    EPISODES,
-    STATE,
-    Collector,
-    step_fields,
-)
+from goalreel.training.pixels.collector import END, EPISODE, EPISODES, STATE, Collector, step_fields
 from goalreel.training.pixels.collectors import Collectors, actions_of
 from goalreel.training.shared_memory.arrays import shared_arrays
 from goalreel.training.shared_memory.ring import Ring
@@ -41,13 +34,7 @@ def weights(actions: int = 3) -> dict[str, np.ndarray]:
     return random_weights(actions, STACK, 0)
 
 
-def started(
-    python: str = sys.executable,
-    game: dict = GAME,
-    actions: int = 3,
-    epsilon: float = 1.0,
-    **others,
-):
+def started(python=sys.executable, game: dict = GAME, actions=3, epsilon=1.0, **others):
     """Return the collectors of a few cars, to be closed."""
     chosen = settings(python=python, **{"collectors": 1, "n_envs": NUM_ENVS} | others)
     return closing(Collectors(chosen, game, 0, weights(actions), epsilon))
@@ -67,7 +54,6 @@ class Alone:
     """A collector in this process, and the readers of its memory."""
 
     def __init__(self, epsilon: float):
-        """Make memory, cars and collector."""
         self.ring, self.episodes = Ring(step_fields(), 5000), Ring(EPISODE, EPISODES)
         fields = fields_of(weights())
         shared = SharedWeights(fields)
@@ -108,17 +94,13 @@ def test_collector_rows_equal_played_steps():
         for index, own in enumerate(mine):
             place = at[index]
             assert np.array_equal(own["frame"][place], obs[index])
-            assert (own["episode_step"][place], own["reward"][place]) == (
-                episode_steps[index],
-                step.rewards[index],
-            )
+            assert own["episode_step"][place] == episode_steps[index]
+            assert own["reward"][place] == step.rewards[index]
             assert own["terminated"][place] == step.terminated[index]
             at[index] += 1
             if step.truncated[index] and not step.terminated[index]:
-                assert (
-                    own["action"][place + 1] == END
-                    and own["episode_step"][place + 1] == episode_steps[index] + 1
-                )
+                assert own["action"][place + 1] == END
+                assert own["episode_step"][place + 1] == episode_steps[index] + 1
                 assert np.array_equal(own["frame"][place + 1], step.next_obs[index])
                 at[index] += 1
         episode_steps = np.where(step.terminated | step.truncated, 0, episode_steps + 1)
@@ -129,11 +111,12 @@ def test_collector_rows_equal_played_steps():
 def test_collector_acts_on_gymnasium_stacks(monkeypatch):
     """The first frame of an episode fills its first stack."""
     alone, given = Alone(0.0), []
-    monkeypatch.setattr(
-        Actor,
-        "values",
-        lambda self, stacks: given.append(stacks.copy()) or np.zeros((len(stacks), 3)),
-    )
+
+    def values(_, stacks):
+        given.append(stacks.copy())
+        return np.zeros((len(stacks), 3))
+
+    monkeypatch.setattr(Actor, "values", values)
     for _ in range(120):
         alone.collector.step()
     rows = taken(alone.ring)

@@ -23,7 +23,6 @@ class Counting(gym.Env):
     action_space = gym.spaces.Discrete(3)
 
     def __init__(self, seed: int):
-        """Start before the first episode."""
         self._rng, self._shown = np.random.default_rng(seed), 0
 
     def _frame(self) -> np.ndarray:
@@ -33,13 +32,11 @@ class Counting(gym.Env):
         return frame
 
     def reset(self, *, seed=None, options=None):
-        """Start an episode of up to 12 steps."""
         self._left = int(self._rng.integers(1, 13))
         self._terminates = bool(self._rng.integers(2))
         return self._frame(), {}
 
     def step(self, action):
-        """Take a step."""
         self._left -= 1
         ended = self._left == 0
         terminated = ended and self._terminates

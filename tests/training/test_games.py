@@ -19,9 +19,7 @@ from goalreel.training.pixels.collector import END
 from goalreel.training.pixels.collectors import actions_of
 
 CAR, BREAKOUT = "MountainCar-v0", "ALE/Breakout-v5"
-NEEDS_ALE = pytest.mark.skipif(
-    importlib.util.find_spec("ale_py") is None, reason="ale-py is no requirement"
-)
+NEEDS_ALE = pytest.mark.skipif(importlib.util.find_spec("ale_py") is None, reason="takes ale-py")
 
 
 @pytest.mark.parametrize("warp", ["area", "pillow"])
@@ -49,9 +47,8 @@ def test_car_envs_observe_gymnasium_frames(warp):
         velocities = cars.obs[:, 1]
         over = wanted.terminated | wanted.truncated
         assert np.array_equal(wanted.next_obs[:, 0], cars.reached.astype(np.float32))
-        assert step.rewards.dtype == np.float32 and np.array_equal(
-            step.rewards, np.sign(wanted.rewards)
-        )
+        assert step.rewards.dtype == np.float32
+        assert np.array_equal(step.rewards, np.sign(wanted.rewards))
         assert np.array_equal(step.terminated, wanted.terminated)
         assert np.array_equal(step.truncated, wanted.truncated)
         if number % 10 == 0 or over.any():

@@ -21,9 +21,8 @@ def some(count: int) -> Transitions:
     rng = np.random.default_rng(3)
     seen, after = rng.uniform(LOW, HIGH, (2, count, 2)).astype(np.float32)
     discounts = np.where(np.arange(count) % 4, 0.9, 0.0).astype(np.float32)
-    return Transitions(
-        seen, rng.integers(3, size=count), np.full(count, -1, np.float32), after, discounts
-    )
+    actions, rewards = rng.integers(3, size=count), np.full(count, -1, np.float32)
+    return Transitions(seen, actions, rewards, after, discounts)
 
 
 def by_hand(model, target, batch: Transitions) -> float:

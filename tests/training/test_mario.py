@@ -30,11 +30,7 @@ def mario(code: str, *arguments: str):
 def run(*arguments: str) -> subprocess.CompletedProcess:
     environment = {"PYTHONPATH": str(REPOSITORY / "scripts"), "PATH": os.environ["PATH"]}
     said = subprocess.run(
-        [PYTHON, *arguments],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=300,
+        [PYTHON, *arguments], capture_output=True, text=True, env=environment, timeout=300
     )
     assert said.returncode == 0, said.stderr
     return said
@@ -91,9 +87,7 @@ print(json.dumps([rows, ended]))
 
 def test_film_shows_screens_of_the_package(tmp_path):
     """The test compares pixels and rewards of an episode that ends with a life and of a truncated one."""
-    (tmp_path / "right.py").write_text(
-        "def act(observations):\n    return [1] * len(observations)\n"
-    )
+    (tmp_path / "right.py").write_text("def act(obs):\n    return [1] * len(obs)\n")
     config = {
         "env": "SuperMarioBros-1-1-v0",
         "max_episode_steps": 250,

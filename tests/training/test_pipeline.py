@@ -55,11 +55,9 @@ class LockStep:
     """The parts of a training in one thread, one after another, which makes it reproducible."""
 
     def __init__(self):
-        """Begin."""
         self.alone, self.trainer = Alone(1.0), new_trainer(1260)
 
     def turn(self) -> None:
-        """Play, take in and learn."""
         for _ in range(60):
             self.alone.collector.step()
         trainer = self.trainer
@@ -133,12 +131,10 @@ def test_updates_are_due_by_the_training_frequency():
     for updates, steps, learned in (0, 50, 50), (0, 900, 100), (2, 300, 300), (2, 900, 356):
         trainer.learner.updates, trainer.steps = updates, steps
         assert trainer.learned_steps == learned
-    assert [round(SETTINGS.epsilon(decisions), 3) for decisions in (0, 100, 200, 4000)] == [
-        *(1.0, 0.525, 0.05, 0.05),
-    ]
-    assert [round(SETTINGS.rate_left(decisions), 3) for decisions in (0, 500, 1000, 1064)] == [
-        *(1.0, 0.55, 0.1, 0.1),
-    ]
+    epsilons = [SETTINGS.epsilon(decisions) for decisions in (0, 100, 200, 4000)]
+    assert epsilons == pytest.approx([1.0, 0.525, 0.05, 0.05])
+    rates = [SETTINGS.rate_left(decisions) for decisions in (0, 500, 1000, 1064)]
+    assert rates == pytest.approx([1.0, 0.55, 0.1, 0.1])
 
 
 def test_training_keeps_best_evaluation_and_checkpoints():
@@ -151,20 +147,10 @@ def test_training_keeps_best_evaluation_and_checkpoints():
         trainer.queue_checkpoints(steps, float(steps))
         while trainer.waiting:
             trainer.evaluated([mean, mean])
-    assert [evaluation.checkpoint_step for evaluation in trainer.evaluations] == [
-        0,
-        400,
-        500,
-        1000,
-        1500,
-        2000,
-    ]
-    assert (trainer.best.checkpoint_step, trainer.best.mean) == (500, -120.0), (
-        "the earliest of equal ones"
-    )
-    assert {step: int(kept["of"]) for step, kept in trainer.kept.items()} == {
-        **{0: 0, 400: 420, 500: 1100, 2000: 2000},
-    }
+    assert [one.checkpoint_step for one in trainer.evaluations] == [0, 400, 500, 1000, 1500, 2000]
+    assert (trainer.best.checkpoint_step, trainer.best.mean) == (500, -120.0), "the earliest"
+    kept = {step: int(weights["of"]) for step, weights in trainer.kept.items()}
+    assert kept == {0: 0, 400: 420, 500: 1100, 2000: 2000}
 
 
 def spec(**others) -> str:
@@ -191,11 +177,8 @@ def command(folder: Path, **others) -> list[str]:
 
 def stopped_by(stop: signal.Signals, folder: Path, at: str) -> int:
     """Start a training in a folder, signal it at a line of its log, and return its frame count."""
-    slow = {
-        "train_freq": 3200,
-        "total_timesteps": 10**9,
-        "eval_freq": 10**9,
-    }  # the learner waits while the car acts at random
+    # The learner waits while the car acts at random.
+    slow = {"train_freq": 3200, "total_timesteps": 10**9, "eval_freq": 10**9}
     with subprocess.Popen(command(folder, **slow), stderr=subprocess.PIPE, text=True) as process:
         for line in process.stderr:
             if re.search(at, line):
@@ -203,9 +186,7 @@ def stopped_by(stop: signal.Signals, folder: Path, at: str) -> int:
                 break
         said = process.stderr.read()
     assert process.returncode == 1 and not (folder / "policy.npz").exists(), said
-    told = re.search(
-        rf"Stopped by {stop.name}\.\s+Saved after ([\d,]+) of 1,000,000,000 decisions", said
-    )
+    told = re.search(rf"Stopped by {stop.name}\.\s+Saved after ([\d,]+) of 1,000,000,000 ", said)
     return int(told[1].replace(",", ""))
 
 

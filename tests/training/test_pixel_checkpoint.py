@@ -86,12 +86,7 @@ def test_checkpoint_restores_learner_and_buffer(path, saved):
     ("game", "changes", "actions", "said"),
     [
         ({"fire": True}, {}, 3, "game.fire is None, not True"),
-        (
-            {},
-            {"batch_size": 64, "dueling": True},
-            3,
-            "pixels.batch_size is 8, not 64, pixels.dueling is False, n",
-        ),
+        ({}, {"batch_size": 64, "dueling": True}, 3, "batch_size is 8, not 64, pixels.dueling"),
         ({}, {}, 4, "layers.actions is 3, not 4"),
     ],
 )
@@ -114,9 +109,7 @@ def test_truncated_or_changed_checkpoint_is_rejected(path, saved):
         changed = content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :]
         for bad in (content[:place], changed):
             path.write_bytes(bad)
-            with pytest.raises(
-                GoalreelError, match="(?s)checkpoint.pt: Cannot .* truncated or corru"
-            ):
+            with pytest.raises(GoalreelError, match="(?s)checkpoint.pt: Cannot .* truncated or "):
                 resume(path, IDENTITY, *new())
 
 
@@ -124,7 +117,6 @@ class Harmful:
     """Makes a file when it is unpickled."""
 
     def __init__(self, path):
-        """Take the file."""
         self.path = str(path)
 
     def __reduce__(self):

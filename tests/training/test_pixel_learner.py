@@ -118,9 +118,7 @@ def test_float16_is_scaled_and_overflow_changes_no_weight(monkeypatch):
     learner = PixelLearner(settings(autocast=True, max_grad_norm=0.5), ACTIONS, 1)
     state = copy.deepcopy(learner.state())
     begun, scale = learner.weights(), state["scaler"]["scale"]
-    assert learned(learner, part)["loss"] == pytest.approx(plain["loss"], rel=0.02), (
-        "it is unscaled"
-    )
+    assert learned(learner, part)["loss"] == pytest.approx(plain["loss"], rel=0.02), "unscaled"
     assert largest_difference(learner.weights(), begun) > 0
     state["scaler"]["scale"] = 2.0**40
     learner.load(state)

@@ -217,6 +217,5 @@ def test_site_builds_without_warning(tmp_path):
     reference = tmp_path / "site" / "reference"
     options = (reference / "options" / "index.html").read_text(encoding="utf-8")
     api = (reference / "python-api" / "index.html").read_text(encoding="utf-8")
-    assert (
-        "max_attempts_per_reach" in options and "goalreel.recorders.record_video.RecordVideo" in api
-    )
+    assert "max_attempts_per_reach" in options
+    assert "goalreel.recorders.record_video.RecordVideo" in api

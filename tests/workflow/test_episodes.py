@@ -20,12 +20,7 @@ import goalreel
 from goalreel.report.page_rows import write_rows
 from goalreel.verification.replay import find_episode, replay
 
-CONFIG = {
-    "env": "CartPole-v1",
-    "max_episode_steps": 20,
-    "policy": "{name: random}",
-    "shard_size": 4,
-}
+CONFIG = {"env": "CartPole-v1", "max_episode_steps": 20, "policy": "random", "shard_size": 4}
 CONFIG |= {"film": "{fps: 50}"}
 
 

@@ -51,9 +51,7 @@ def test_code_edited_during_run_is_not_recorded_as_planned(project):
     process = project.start("-j", "1", config=config)
     trajectories = project.folder / "results" / "trajectories"
     wait_for(lambda: list(trajectories.glob("[0-9]*.npz")), seconds=120)
-    project.edit(
-        "scripts/goalreel/environments/mountain_car.py", "states, 0.001,", "states, 0.002,"
-    )
+    project.edit("scripts/goalreel/environments/mountain_car.py", "0.001,", "0.002,")
     output, _ = process.communicate(timeout=BOUND)
     assert process.returncode != 0 and "changed after the run started" in output
     project.restore("scripts")

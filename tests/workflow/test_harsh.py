@@ -16,9 +16,8 @@ PREFIX = """'"$(touch ran)`touch ran`;=#é 雪"""
 
 
 def test_harsh_values_pass_through_a_run_unchanged(project):
-    (project.folder / f"{HARSH}.py").write_text(
-        "def act(seen):\n    return (seen[:, 1] >= 0) * 2\n"
-    )
+    text = "def act(seen):\n    return (seen[:, 1] >= 0) * 2\n"
+    (project.folder / f"{HARSH}.py").write_text(text)
     config = {
         **{"results": HARSH, "reaches": 2, "policy": {"name": "python", "file": f"{HARSH}.py"}},
         **{"overlay": {"caption": CAPTION}, "encode": {"encoder": "x264", "preset": "ultrafast"}},

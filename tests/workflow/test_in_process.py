@@ -23,7 +23,6 @@ class Model:
     """A policy with the interface of a Stable-Baselines3 model."""
 
     def predict(self, observation, deterministic=False):
-        """Return the action, and no state."""
         assert deterministic
         return np.array(balance(observation)), None
 
@@ -124,12 +123,8 @@ def test_log_and_progress_call_the_given_functions(tmp_path, capsys):
     lines, shown = [], []
     options = {"episodes": 5, "shard_size": 2, "to": tmp_path / "a.mp4", "max_episode_steps": 20}
     goalreel.film("Acrobot-v1", log=lines.append, progress=bar, **options)
-    assert [line.split(":")[0] for line in lines] == [
-        *["simulate"] * 3,
-        *["encode"] * 3,
-        "concat",
-        "episodes",
-    ]
+    jobs = ["simulate"] * 3 + ["encode"] * 3 + ["concat", "episodes"]
+    assert [line.split(":")[0] for line in lines] == jobs
     assert shown == [(5, "episode"), 2, 2, 1, "closed"]
     goalreel.film("Acrobot-v1", **options)
     assert capsys.readouterr() == ("", "")

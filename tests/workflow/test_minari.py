@@ -135,14 +135,9 @@ def test_differing_replay_is_named(datasets, name, place, row, message):
 
 def test_episodes_without_seeds_are_rejected_by_number(datasets):
     collect("some/set-v0", gymnasium.make("CartPole-v1"))
-    change(
-        datasets,
-        "some/set-v0",
-        lambda file: [file[f"episode_{n}"].attrs.pop("seed") for n in (1, 3)],
-    )
-    with pytest.raises(
-        GoalreelError, match=r"policy.dataset: 'some/set-v0': .* without a known seed: 1, 3\."
-    ):
+    change(datasets, "some/set-v0", lambda file: file["episode_1"].attrs.pop("seed"))
+    change(datasets, "some/set-v0", lambda file: file["episode_3"].attrs.pop("seed"))
+    with pytest.raises(GoalreelError, match=r"'some/set-v0': .* without a known seed: 1, 3\."):
         read_episodes("some/set-v0", range(5))
     assert len(read_episodes("some/set-v0", range(1))) == 1
 
@@ -158,16 +153,8 @@ def edited(datasets, dataset, **changes):
 def test_unplayable_dataset_gives_one_message(tmp_path, project, datasets):
     collect("cart/some-v0", gymnasium.make("CartPole-v1"), seeds=[1])
     for dataset, options, parts in [
-        (
-            "cart/sone-v0",
-            {},
-            ["policy.dataset: No dataset 'cart/sone-v0'", "Did you mean 'cart/some-v0'?"],
-        ),
-        (
-            "cart/some-v0",
-            {"env": "Acrobot-v1"},
-            ["env: The dataset was recorded with 'CartPole-v1'."],
-        ),
+        ("cart/sone-v0", {}, ["policy.dataset: No dataset ", "Did you mean 'cart/some-v0'?"]),
+        ("cart/some-v0", {"env": "Acrobot-v1"}, ["env: The dataset was recorded with 'CartPole"]),
         ("cart/some-v0", {"episodes": 2}, ["episodes: The dataset has only 1 episode."]),
         ("cart/some-v0", {"seeds": "0-3"}, ["seeds: A recording has its own seeds"]),
     ]:

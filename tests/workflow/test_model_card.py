@@ -35,15 +35,12 @@ def options(readme: str) -> dict:
 
 
 def test_card_shows_mean_return_and_median_episode(project):
-    assert "results/model_card/README.md" in project.run(
-        "-j", "2", "model_card", "all", config=CONFIG
-    )
+    said = project.run("-j", "2", "model_card", "all", config=CONFIG)
+    assert "results/model_card/README.md" in said
     results = project.folder / "results"
     folder, table = results / "model_card", pd.read_csv(results / "episodes.csv")
-    told, readme = (
-        json.loads((folder / "results.json").read_text()),
-        (folder / "README.md").read_text(),
-    )
+    told = json.loads((folder / "results.json").read_text())
+    readme = (folder / "README.md").read_text()
     assert told == {
         "env_id": "CartPole-v1",
         "mean_reward": pytest.approx(table["return"].mean()),

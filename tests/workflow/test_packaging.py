@@ -67,10 +67,7 @@ DISTRIBUTIONS["yaml"] = "pyyaml"
 # Users of models and datasets install these, as pyarrow takes 170 MB.
 THEIRS = {"stable_baselines3", "minari", "pyarrow"}
 THEIRS |= {"pydantic_core", "typing_extensions"}  # they come with pydantic
-BY_NAME = {
-    "report": {"pyarrow"},
-    "training": {"ale-py"},
-}  # imported by name if a game needs it
+BY_NAME = {"report": {"pyarrow"}, "training": {"ale-py"}}  # imported by name if a game needs it
 
 
 def imported_packages(paths: Iterable[Path]) -> set[str]:
@@ -128,9 +125,8 @@ print(goalreel.open_cache.__name__)
     completed, starred, looked_up = said_by(program).splitlines()
     assert set(completed.split()) == set(starred.split()) == PUBLIC
     assert looked_up == "open_cache"
-    assert (
-        said_by("import sys, goalreel; dir(goalreel); print('numpy' in sys.modules)") == "False\n"
-    )
+    said = said_by("import sys, goalreel; dir(goalreel); print('numpy' in sys.modules)")
+    assert said == "False\n"
 
 
 def test_changelog_begins_with_the_version():

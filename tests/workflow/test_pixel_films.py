@@ -42,9 +42,8 @@ def test_pixel_film_equals_gymnasium_for_any_shard_size(env, actions, project, t
         assert np.array_equal(parts, getattr(together, name)), name
     assert len(np.unique(together.actions)) > 1
     for n, shard in enumerate(shards):
-        peer = gymnasium.make(
-            env, render_mode="rgb_array", max_episode_steps=50, **config["env_kwargs"]
-        )
+        given = {"max_episode_steps": 50, **config["env_kwargs"]}
+        peer = gymnasium.make(env, render_mode="rgb_array", **given)
         peer.reset(seed=int(shard.episodes.seed[0]))
         frames = [peer.render()]
         for action, reward in zip(shard.actions.tolist(), shard.rewards.tolist(), strict=True):
@@ -79,9 +78,8 @@ def test_wrong_pixel_policies_are_named_before_the_run(tmp_path):
         assert game in said(None, env=PONG, pixels={"game": DISCRETE})
         frames = said(env=PONG, env_kwargs={"frameskip": 4})
         assert "env_kwargs.frameskip: '4' differs" in frames and "Use 1" in frames
-        assert "env_wrappers: " in said(
-            env=PONG, env_wrappers=["gymnasium.wrappers:TimeAwareObservation"]
-        )
+        wrappers = ["gymnasium.wrappers:TimeAwareObservation"]
+        assert "env_wrappers: " in said(env=PONG, env_wrappers=wrappers)
 
 
 def test_edit_reruns_the_affected_jobs_of_a_pixel_film(sources, tmp_path):

@@ -194,9 +194,8 @@ def test_recorded_states_are_filmed_unchanged(tmp_path, env, has_rewards, atlase
         assert np.array_equal(rewards, one.rewards) if known else np.isnan(rewards).all()
     assert len(rendered(made, atlases, env)) == len(rows)
     with pytest.raises(GoalreelError, match="recording has no actions"):
-        replay(
-            Recorded({"env": env}, "episode 2", Episode(-1, states, actions, rewards, True, False))
-        )
+        episode = Episode(-1, states, actions, rewards, True, False)
+        replay(Recorded({"env": env}, "episode 2", episode))
 
 
 @pytest.mark.parametrize(
@@ -209,16 +208,12 @@ def test_recorded_states_are_filmed_unchanged(tmp_path, env, has_rewards, atlase
         ("episode,seed,action\n0,1,left\n", DISCRETE, ["Row 1, column action: 'left'"]),
         ("episode,seed,action\n0,1,1\n0,2,1\n", DISCRETE, ["Row 2 has seed 2 ", "one whole"]),
         ("episode,seed,action\n0,-1,1\n", DISCRETE, ["Row 1 has seed -1"]),
-        (
-            "episode,seed,action\n0,1\n",
-            DISCRETE,
-            ["Row 1 has 2 fields", "header has 3"],
-        ),
+        ("episode,seed,action\n0,1\n", DISCRETE, ["Row 1 has 2 fields", "header has 3"]),
         ("episode,seed,action\n0,1,1\n1,1,1\n0,1,1\n", DISCRETE, ["episode 0 are not consecutive"]),
         (
             "episode,seed,action\n0,1,3\n",
             DISCRETE,
-            ["episode 0: The recording returned 3 in row 0", "0 to 2"],
+            ["episode 0: The recording returned 3", "0 to 2"],
         ),
         ("episode,seed,action\n0,1,0.5\n", DISCRETE, ["episode 0: The recording returned float64"]),
         ("episode,seed,action_1\n0,1,1\n", DISCRETE, ["columns are action_1\n  needed: action_0"]),

@@ -27,22 +27,14 @@ def base(sources) -> dict[tuple, str]:
 
 CONFIG_EDITS = [
     ({}, NOTHING),
-    ({"encode": {"encoder": "x264"}}, ENCODE),
     ({"encode": {"qp": 31}}, ENCODE),  # an option of x264, which `auto` takes then
     ({"encode": {"preset": "fast"}}, ENCODE),
-    ({"encode": {"quality": "small"}}, CODED),
-    ({"film": {"fps": 60}}, ENCODE | {"episodes": 1}),
-    ({"overlay": {"caption": "Seed {seed}"}}, ENCODE),
-    ({"overlay": {"hud": True}}, CODED),
-    ({"overlay": {"title_card": 0}}, ENCODE | {"episodes": 1}),
     ({"overlay": {"title_card": 0.51}}, NOTHING),  # as many frames
     ({"film": {"show_failures": True}}, ALL),
     ({"seed": 7}, ALL),
     ({"check_determinism": False}, NOTHING),  # goalreel plays it
-    ({"policy": {"epsilon": 0.1}}, ALL),
     ({"policy": {"name": "near_optimal"}}, ALL),
     ({"env": "MountainCarContinuous-v0"}, ALL | DRAWN),
-    ({"render": {"style": "vector"}}, RENDER | DRAWN),
     ({"max_attempts_per_reach": 200}, NOTHING),
     ({"dqn": {"total_timesteps": 5000}}, NOTHING),  # this policy does not use it
     # Title cards name the total.
@@ -126,10 +118,8 @@ def test_edits_of_a_film_of_a_recording(sources, tmp_path):
     assert rerun({}, before) == PLAYED | {"import_recording": 1}
     after = sources.specs(EPISODES | recorded | {"episodes": 12})
     assert rerun(before, after) == {"simulate": 1, "encode": 3} | END
-    for module, jobs in (
-        ("recorded_episodes", PLAYED),
-        ("recording_blocks", PLAYED | {"import_recording": 1}),
-    ):
+    imported = PLAYED | {"import_recording": 1}
+    for module, jobs in (("recorded_episodes", PLAYED), ("recording_blocks", imported)):
         with sources.edited(f"goalreel/simulation/{module}.py"):
             assert rerun(before, sources.specs(EPISODES | recorded)) == jobs
     path.write_text(path.read_text().replace("9,9,0", "9,9,1"))

@@ -104,7 +104,7 @@ def test_axes_fill_the_names_of_the_others():
     policy = {"best": {"name": "sb3", "file": "logs/{env}/best.zip"}, "random": "random"}
     runs = expand({"suite": {"env": ["ALE/Pong-v5", "CartPole-v1"], "policy": policy}})
     assert list(runs) == [
-        *("ALE-Pong-v5-best", "ALE-Pong-v5-random", "CartPole-v1-best", "CartPole-v1-random"),
+        *("ALE-Pong-v5-best", "ALE-Pong-v5-random", "CartPole-v1-best", "CartPole-v1-random")
     ]
     assert runs["ALE-Pong-v5-best"].options["policy"]["file"] == "logs/ALE-Pong-v5/best.zip"
     assert runs["ALE-Pong-v5-best"].options["env"] == "ALE/Pong-v5"

@@ -211,7 +211,7 @@ def test_raising_policy_shows_traceback_and_observation(policy, tmp_path):
         (
             "def act(o): return np.arange(len(o)) % 2",
             CARTPOLE,
-            ["returns 1 in a batch and 0 alone", "its own row"],
+            ["1 in a batch and 0 alone", "own row"],
         ),
         (
             "def act(o): return o[:, :1] - o[:, :1].mean()",
@@ -241,9 +241,7 @@ def test_imports_and_files_of_policy_are_watched(tmp_path):
         assert policy_files(policy) != before
         (tmp_path / name).write_text("x = 1\n")
     (tmp_path / "weights.pt").unlink()
-    with pytest.raises(
-        GoalreelError, match=r"policy\.extra_files\.0: .*weights.pt.* cannot be read"
-    ):
+    with pytest.raises(GoalreelError, match=r"policy\.extra_files\.0: .*weights.pt.* cannot be"):
         policy_files(policy)
 
 
@@ -259,10 +257,7 @@ def test_actions_are_checked_while_playing(policy):
         ("import no_such_module", ["cannot be imported", "line 2", "ModuleNotFoundError"]),
         ("def axt(o): return o", ["has no function 'act'. Did you mean 'axt'?"]),
         ("act = 3", ["has no function 'act'. Define it."]),
-        (
-            "def act(): return 1",
-            ["act() has wrong parameters", "act(observations, generators)"],
-        ),
+        ("def act(): return 1", ["act() has wrong parameters", "act(observations, generators)"]),
         ("def act(o, speed): return 1", ["act(o, speed) has wrong parameters"]),
     ],
 )

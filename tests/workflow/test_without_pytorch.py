@@ -32,8 +32,5 @@ def test_other_policies_plan_no_pytorch(project):
     jobs = project.jobs("all", "report", config={"reaches": 4})
     assert not jobs.keys() & {"dqn", "training_progress", "compare_training", "training_table"}
     output = project.fail("-n", "training_progress")
-    assert (
-        "training_progress: Cannot be made of MountainCar-v0 with the policy pump. It needs"
-        in output
-    )
+    assert "training_progress: Cannot be made of MountainCar-v0 with the policy pump." in output
     assert "policy=dqn in MountainCar-v0" in output and "Traceback" not in output

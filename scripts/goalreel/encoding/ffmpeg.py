@@ -99,10 +99,7 @@ class Stream:
     """
 
     def __init__(
-        self,
-        arguments: list[str],
-        own_group: bool = False,
-        output: IO[bytes] | None = None,
+        self, arguments: list[str], own_group: bool = False, output: IO[bytes] | None = None
     ) -> None:
         """Start ffmpeg with arguments.
 

@@ -224,9 +224,7 @@ def _check_instances(
 
 @contextlib.contextmanager
 def filming(
-    path: str | os.PathLike,
-    environment: Environment,
-    success: str | float | None = None,
+    path: str | os.PathLike, environment: Environment, success: str | float | None = None
 ) -> Iterator[FrameRecorder]:
     """Yield a recorder that films episodes into a frame cache, which `write` completes.
 

@@ -65,10 +65,7 @@ class JobEvents(logging.Handler):
     """
 
     def __init__(
-        self,
-        planned: Mapping[str, int],
-        stages: Mapping[str, str],
-        at_close: Callable[[], object],
+        self, planned: Mapping[str, int], stages: Mapping[str, str], at_close: Callable[[], object]
     ):
         """Start without any job.
 

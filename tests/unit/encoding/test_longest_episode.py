@@ -76,7 +76,5 @@ def test_assembling_rejects_longer_episode(coded_atlas, tmp_path):
     ):
         cache = frames(5, MOST_PICTURES + 1)
         assemble_segment(cache, coded_atlas, NAMED, tmp_path / "long.mp4", 30, "{}")
-    assert encoder_selection.MOST_PICTURES == MOST_PICTURES, (
-        "the configuration allows exactly what fits"
-    )
+    assert encoder_selection.MOST_PICTURES == MOST_PICTURES, "exactly what fits"
     assert not list(tmp_path.iterdir())

@@ -35,10 +35,8 @@ def test_steps_equal_gymnasium(case):
     environment, rng, name = make_environment(case), np.random.default_rng(3), case["env"]
     assert isinstance(environment, ClassicControl)
     kwargs = case.get("env_kwargs", {})
-    envs = [
-        gymnasium.make(name, max_episode_steps=case.get("max_episode_steps"), **kwargs)
-        for _ in SEEDS
-    ]
+    limit = case.get("max_episode_steps")
+    envs = [gymnasium.make(name, max_episode_steps=limit, **kwargs) for _ in SEEDS]
     sub_envs, going, ended = environment.sub_envs(SEEDS), np.ones(len(SEEDS), bool), 0
     played = [env.reset(seed=int(seed))[0] for env, seed in zip(envs, SEEDS, strict=True)]
     while going.any():

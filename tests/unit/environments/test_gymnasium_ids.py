@@ -65,12 +65,6 @@ def test_parse_imports_no_environment_class():
     assert said_by(PARSE, "LunarLander-v3", "HalfCheetah-v5").strip() == "set()"
 
 
-def test_mario_error_names_the_interpreter():
-    ((key, message),) = environment_errors("SuperMarioBros-1-1-v0", {})
-    assert key == "env" and "make .venv-mario/installed" in message
-    assert f"NumPy {np.__version__}" in message
-
-
 @pytest.mark.parametrize(
     ("env", "other"),
     [
@@ -137,9 +131,7 @@ def test_recording_of_other_environment_is_rejected(tmp_path):
         check(recorded, "Acrobot-v1")
     check(CONTINUOUS, CONTINUOUS)
     for env in ("Acrobot-v1", CONTINUOUS):
-        with pytest.raises(
-            GoalreelError, match=f"in 'CartPole-v1', but env is '{env}'. Set env=Cart"
-        ):
+        with pytest.raises(GoalreelError, match=f"in 'CartPole-v1', but env is '{env}'. Set env="):
             check("CartPole-v1", env)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import CONTINUOUS, DISCRETE, rendered, simulated, write_new_trailer
+from recordings import same_episodes
 
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.rendering.atlas import read_atlas, write_atlas
@@ -100,14 +101,8 @@ def test_trajectories_round_trip_is_exact(tmp_path):
         assert np.array_equal(getattr(stored, name), getattr(shard, name))
     summary = read_summary(tmp_path / "t.npz")
     assert (summary.probe, summary.digest) == (shard.probe, shard.digest())
-    for actual, expected in (
-        (summary.episodes, shard.episodes),
-        (summary.attempts, shard.attempts),
-    ):
-        assert all(
-            np.array_equal(a, b)
-            for a, b in zip(vars(actual).values(), vars(expected).values(), strict=True)
-        )
+    parts = (summary.episodes, summary.attempts), (shard.episodes, shard.attempts)
+    assert same_episodes(*parts)
 
 
 def test_equal_arrays_give_equal_bytes(tmp_path, atlases):

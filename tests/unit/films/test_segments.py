@@ -1,15 +1,14 @@
 """Test with independent decoders that segments have exactly the frames of the cache."""
 
 import re
-import socket
 import subprocess
 
 import av
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, HARSH, QP, decoded, fake_ffmpeg, rendered, simulated
+from conftest import CONTINUOUS, DISCRETE, QP, decoded, fake_ffmpeg, rendered, simulated
 from frames import layer_of
-from recordings import BROKEN, small_disk
+from recordings import BROKEN
 
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.yuv import Yuv420p
@@ -17,9 +16,6 @@ from goalreel.errors import GoalreelError
 from goalreel.films.segment import encode_segment
 from goalreel.mp4.reader import read_index
 from goalreel.rendering.frame_cache import FrameCache
-from goalreel.simulation.trajectories import write_trajectories
-
-DEAD = f"{socket.gethostname()}-99999999"  # a process that has ended
 
 
 @pytest.mark.parametrize("shape", [(24, 32), (6, 8), (2, 2)])
@@ -76,12 +72,6 @@ def test_segment_has_keyframes_at_episodes_no_b_frames_and_bt709(cache, tmp_path
     starts = cache.offsets[:-1].tolist()
     assert [i for i, packet in enumerate(packets) if packet.is_keyframe] == starts
     assert kinds == {1, 2}, "AV_PICTURE_TYPE_I and _P"
-    content = (tmp_path / "s.mp4").read_bytes()
-    boxes, place = [], 0
-    while place < len(content):
-        boxes.append(content[place + 4 : place + 8])
-        place += int.from_bytes(content[place : place + 4], "big")
-    assert boxes.index(b"moov") < boxes.index(b"mdat"), "the index is first"
 
 
 def test_keyframes_are_exact_at_any_frame_rate(atlases, tmp_path):
@@ -106,13 +96,6 @@ def test_frames_at_constant_qp_do_not_depend_on_shard(atlases, tmp_path):
     assert all(np.array_equal(a, b) for a, b in zip(whole, split, strict=True))
 
 
-def test_segments_of_same_frames_have_same_bytes_anywhere(cache, tmp_path):
-    for folder in (tmp_path, tmp_path / HARSH):
-        encode_segment(cache, folder / "s.mp4", 30, QP, "{}")
-    assert (tmp_path / "s.mp4").read_bytes() == (folder / "s.mp4").read_bytes()
-    assert [path.name for path in folder.iterdir()] == ["s.mp4"]
-
-
 @pytest.mark.parametrize(
     ("script", "message"),
     [
@@ -129,15 +112,6 @@ def test_broken_ffmpeg_raises_and_leaves_no_file(cache, tmp_path, monkeypatch, s
     assert list(folder.iterdir()) == []
 
 
-def test_next_writer_removes_folder_of_killed_one(cache, tmp_path):
-    left, other = (tmp_path / f".{name}.mp4.goalreel-{DEAD}-abcdefgh" for name in ("s", "other"))
-    for folder in (left, other):
-        folder.mkdir()
-        (folder / "s.mp4").write_bytes(b"half a segment")
-    encode_segment(cache, tmp_path / "s.mp4", 30, QP, "{}")
-    assert {path.name for path in tmp_path.iterdir()} == {"s.mp4", other.name}
-
-
 def test_error_has_output_and_command_of_ffmpeg(cache, tmp_path):
     with pytest.raises(GoalreelError) as error:
         encode_segment(cache, tmp_path / "s.mp4", 30, QP | {"preset": "nonsense"}, "{}")
@@ -145,19 +119,8 @@ def test_error_has_output_and_command_of_ffmpeg(cache, tmp_path):
     assert "nonsense" in output and "command: " in output and "libx264" in output
 
 
-def test_full_disk_raises_and_leaves_no_file(cache, tmp_path):
-    with small_disk(tmp_path / "small") as folder:
-        with pytest.raises(GoalreelError, match="No space left"):
-            encode_segment(cache, folder / "s.mp4", 30, QP, "{}")
-        with pytest.raises(OSError, match="No space left"):
-            write_trajectories(folder / "t.npz", simulated(reaches=range(60)))
-        assert list(folder.iterdir()) == []
-
-
 def test_ffmpeg_version_differs_between_builds(tmp_path, monkeypatch):
-    output = subprocess.run(
-        [ffmpeg.executable(), "-version"], capture_output=True, text=True
-    ).stdout
+    output = subprocess.check_output([ffmpeg.executable(), "-version"], text=True)
     assert ffmpeg.version().startswith(re.match(r"ffmpeg version (\S+)", output)[1] + " (")
     versions = set()
     for build in ("libx264-164", "libx264-165"):

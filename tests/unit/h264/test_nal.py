@@ -43,9 +43,8 @@ def traced(stream, tmp_path):
     output = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     output = output[output.index("Output #0") :]  # the lines before come from probing
     units = []
-    for place, name, code, value in re.findall(
-        r"\] (\d+) +(\w+)\S* +([01]+) = (-?\d+)$", output, re.MULTILINE
-    ):
+    pattern = r"\] (\d+) +(\w+)\S* +([01]+) = (-?\d+)$"
+    for place, name, code, value in re.findall(pattern, output, re.MULTILINE):
         if name == "forbidden_zero_bit":
             units.append({})
         units[-1].setdefault(name, int(value))
@@ -78,9 +77,8 @@ def test_ffmpeg_parses_parameter_sets(size, fps, level, tmp_path):
     stream = StreamParameters(size, fps)
     columns, rows = stream.macroblocks
     picture = slice_nal(SliceHeader("I", 0, idr_pic_id=0, ref_idc=3), np.ones(4, np.uint8))
-    sequence, parameters, header = traced(
-        nal.annex_b([sps(stream), pps(stream), picture]), tmp_path
-    )
+    units = nal.annex_b([sps(stream), pps(stream), picture])
+    sequence, parameters, header = traced(units, tmp_path)
     wanted = {
         **{"profile_idc": 77, "constraint_set1_flag": 1, "level_idc": level},
         **{"pic_width_in_mbs_minus1": columns - 1, "pic_height_in_map_units_minus1": rows - 1},

@@ -10,7 +10,6 @@ from fractions import Fraction
 import av
 import numpy as np
 import pytest
-from browser import chromium, play, sought
 from conftest import HARSH, QP
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
 from goalreel.errors import UnusableFileError
-from goalreel.files.checksum_trailer import check_trailer
 from goalreel.films.concatenate import join
 from goalreel.mp4 import writer
 from goalreel.mp4.movie_box import Chapter, VideoTrack
@@ -119,9 +117,8 @@ def test_pyav_and_reader_find_what_is_written(source, tmp_path_factory, lengths,
 
     found = packets(path)
     assert [bytes(p) for p in found] == expected
-    assert [(p.pts, p.dts, p.duration) for p in found] == [
-        (i * tick, i * tick, tick) for i in range(frames)
-    ]
+    expected = [(i * tick, i * tick, tick) for i in range(frames)]
+    assert [(p.pts, p.dts, p.duration) for p in found] == expected
     assert [i for i, p in enumerate(found) if p.is_keyframe] == keyframes
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
@@ -152,9 +149,8 @@ def test_ffmpeg_copies_file_without_warning(source, tmp_path):
         ours, theirs = packets(path, kind), packets(copy, kind)[: len(packets(path, kind))]
         assert [bytes(p) for p in theirs] == [bytes(p) for p in ours]
         for name in ("pts", "dts", "duration"):
-            assert [getattr(p, name) * p.time_base for p in theirs] == [
-                getattr(p, name) * p.time_base for p in ours
-            ]
+            copied, written = ([getattr(p, name) * p.time_base for p in q] for q in (theirs, ours))
+            assert copied == written
     with av.open(str(path)) as a, av.open(str(copy)) as b:
         assert a.chapters() == b.chapters()
         assert a.metadata["title"] == b.metadata["title"]
@@ -217,19 +213,6 @@ def test_film_beyond_4_gib_keeps_times_and_little_memory(source, tmp_path, monke
     assert bytes(last) == stored[0]
 
 
-def test_file_cut_at_any_length_is_rejected(source, tmp_path):
-    video, payload = track(source, range(10))
-    path = tmp_path / "f.mp4"
-    write_mp4(path, video, payload, "t", "c", chapters_of([5, 5]))
-    whole = path.read_bytes()
-    moov = whole.index(b"mdat") - 4
-    for length in sorted({*range(0, len(whole), 7), *range(moov - 9, moov + 9), len(whole) - 1}):
-        path.write_bytes(whole[:length])
-        for read in (check_trailer, read_index) if length < moov else (check_trailer,):
-            with pytest.raises(UnusableFileError, match=r"f\.mp4"):
-                read(path)
-
-
 def test_segment_cut_while_joining_is_rejected(source, tmp_path):
     video, payload = track(source, [0, 1, 2])
     (tmp_path / "short").write_bytes(b"".join(payload)[:-1])
@@ -251,16 +234,3 @@ def test_segments_of_writer_and_ffmpeg_join_alike(x264, source, tmp_path):
         films.add(path.read_bytes())
     assert len(films) == 1
     assert samples_of(tmp_path / "f1.mp4") == 2 * source[0]
-
-
-@pytest.mark.slow
-def test_browser_plays_and_seeks(source, tmp_path):
-    order = [i * i % 7 for i in range(90)]
-    video, payload = track(source, order)
-    write_mp4(tmp_path / "f.mp4", video, payload, "t", "c", chapters_of([30] * 3))
-    with chromium(tmp_path / "profile") as driver:
-        assert play(driver, tmp_path / "page.html", "f.mp4") == 3
-        for number in (75, 3, 89, 31, 0):
-            expected = (LEVELS[order[number]] - 16) / 219 * 255
-            seen = sought(driver, (number + 0.5) / 30)[16:].mean()
-            assert abs(seen - expected) < 6, (number, seen, expected)

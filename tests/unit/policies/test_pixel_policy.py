@@ -22,11 +22,9 @@ class Watching:
     """An actor that keeps its observations."""
 
     def __init__(self, actor):
-        """Watch an actor."""
         self.actor, self.stacks = actor, []
 
     def values(self, stacks):
-        """Return the actor's values."""
         self.stacks.append(stacks[0].copy())
         return self.actor.values(stacks)
 

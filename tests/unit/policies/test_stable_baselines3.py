@@ -139,7 +139,7 @@ def test_statistics_of_other_observations_are_rejected(trained, tmp_path):
     other.save(tmp_path / "other.pkl")
     policy = policy_of(trained / "model.zip", vecnormalize=str(tmp_path / "other.pkl"))
     with pytest.raises(
-        GoalreelError, match="statistics are of observations in Box.* model was trained on Box"
+        GoalreelError, match="statistics are of observations in Box.* trained on Box"
     ):
         played(policy, PENDULUM)
 
@@ -266,15 +266,12 @@ def test_wrappers_give_observations_of_make_atari_env():
     from stable_baselines3.common.vec_env import VecFrameStack, VecTransposeImage
 
     page = (REPOSITORY / "docs" / "how-to" / "policies.md").read_text(encoding="utf-8")
-    blocks = (
-        yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
-    )
-    config = next(block for block in blocks if "AtariWrapper" in str(block))
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+    config = yaml.safe_load(next(block for block in blocks if "AtariWrapper" in block))
     env = make_environment(config).make()
     options = {"clip_reward": False, "terminal_on_life_loss": False}
-    theirs = make_atari_env(
-        config["env"], env_kwargs=config["env_kwargs"], wrapper_kwargs=options, seed=123
-    )
+    given = {"env_kwargs": config["env_kwargs"], "wrapper_kwargs": options}
+    theirs = make_atari_env(config["env"], **given, seed=123)
     theirs = VecTransposeImage(VecFrameStack(theirs, 4))
     expected, (seen, _) = theirs.reset(), env.reset(seed=123)
     for action in np.random.default_rng(0).integers(4, size=60).tolist():

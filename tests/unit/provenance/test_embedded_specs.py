@@ -43,9 +43,8 @@ def shards(tmp_path):
 def test_stage_accepts_planned_files(shards):
     check_inputs(parse_spec(specs_of().spec("concat", {})), {"trajectories": shards})
     for number, path in enumerate(shards):
-        check_inputs(
-            parse_spec(specs_of().spec("render", of_shard(number))), {"trajectories": path}
-        )
+        spec = parse_spec(specs_of().spec("render", of_shard(number)))
+        check_inputs(spec, {"trajectories": path})
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"policy": {"epsilon": 0.5}}, {"reaches": 5}])
@@ -57,10 +56,8 @@ def test_shard_of_other_run_is_rejected_by_name(shards, change):
 
 
 def test_shards_in_other_order_are_rejected(shards):
-    for stage, wildcards, given in (
-        ("concat", {}, shards[::-1]),
-        ("render", of_shard(0), shards[1]),
-    ):
+    wrong = ("concat", {}, shards[::-1]), ("render", of_shard(0), shards[1])
+    for stage, wildcards, given in wrong:
         spec = parse_spec(specs_of().spec(stage, wildcards))
         with pytest.raises(UnusableFileError, match="It is of {'count': 3, 'first': 3}, not of"):
             check_inputs(spec, {"trajectories": given})
@@ -99,9 +96,8 @@ def test_spec_by_hand_accepts_any_inputs(shards):
 
 def test_stage_plan_holds_plans_of_its_inputs():
     plan, other = specs_of(), specs_of(render={"style": "vector"})
-    before, after = (
-        json.loads(s.spec("encode", of_shard(0)))["input_digests"] for s in (plan, other)
-    )
+    specs = (json.loads(one.spec("encode", of_shard(0))) for one in (plan, other))
+    before, after = (spec["input_digests"] for spec in specs)
     assert before["trajectories"] == after["trajectories"]
     assert all(before[name] != after[name] for name in ("frames", "coded_atlas"))
     assert json.loads(plan.spec("simulate", of_shard(0)))["input_digests"] == {}

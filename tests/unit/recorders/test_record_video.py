@@ -18,11 +18,7 @@ SETTINGS = [
     {},
     {"video_length": 7, "name_prefix": "a b"},
     {"step_trigger": lambda step: step % 11 == 4, "video_length": 15},
-    {
-        "episode_trigger": lambda episode: True,
-        "step_trigger": lambda step: step in (5, 6, 30),
-        "fps": 12,
-    },
+    {"episode_trigger": lambda _: True, "step_trigger": lambda step: step in (5, 6, 30), "fps": 12},
 ]
 
 
@@ -34,15 +30,12 @@ class Noise(gymnasium.Env):
     render_mode = "rgb_array"
 
     def __init__(self, size=(32, 48)):
-        """Set the size, (height, width)."""
         self.rng, self.size, self.frames, self.odd = np.random.default_rng(0), size, [], None
 
     def reset(self, seed=None, options=None):
-        """Return a dummy observation."""
         return 0, {}
 
     def step(self, action):
-        """Return a dummy step."""
         return 0, 0.0, False, False, {}
 
     def render(self):

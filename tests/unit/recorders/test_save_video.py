@@ -10,13 +10,7 @@ import pytest
 from conftest import decoded
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recordings import (
-    decoded_rgb,
-    equal,
-    filmed,
-    kept,
-    stand_in_for_moviepy,
-)
+from recordings import decoded_rgb, equal, filmed, kept, stand_in_for_moviepy
 
 from goalreel import GoalreelError, save_video
 from goalreel.encoding.yuv import planar
@@ -208,16 +202,10 @@ def test_progress_bar_uses_stderr_only_if_asked(tmp_path, capfd):
 @pytest.mark.parametrize("make", [list, iter])
 def test_on_video_is_called_for_each_snippet(tmp_path, make):
     calls = []
-    save_video(
-        make([np.full((16, 16, 3), level, np.uint8) for level in range(12)]),
-        tmp_path,
-        step_trigger=lambda step: step in (100, 104),
-        video_length=4,
-        episode_index=3,
-        step_starting_index=97,
-        fps=10,
-        on_video=lambda *given: calls.append(given),
-    )
+    places = {"episode_index": 3, "step_starting_index": 97, "video_length": 4, "fps": 10}
+    triggers = {"step_trigger": lambda step: step in (100, 104)}
+    call = {"on_video": lambda *given: calls.append(given)}
+    save_video(make(noise(12)), tmp_path, **places, **triggers, **call)
     assert calls == [
         (str(tmp_path / f"rl-video-step-{step}.mp4"), 3, {"episode": 3, "step": step, "frames": 4})
         for step in (100, 104)

@@ -83,9 +83,8 @@ def test_group_limits_blocks_and_begins_with_whole_frame(monkeypatch):
     for group in groups:
         assert len(group.blocks) < 100 + 20
         assert (group.changes[0] == 0).sum() == 20
-        assert np.array_equal(
-            group.compose(group.count - 1, (64, 80)), frames[first + group.count - 1]
-        )
+        last = group.count - 1
+        assert np.array_equal(group.compose(last, (64, 80)), frames[first + last])
         first += group.count
 
 

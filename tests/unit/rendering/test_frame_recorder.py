@@ -1,6 +1,6 @@
 """Gymnasium renders each frame once, and episodes do not depend on earlier ones."""
 
-# ruff: noqa: D101, D102, D107 - minimal environments
+# ruff: noqa: D101 - minimal environments
 
 import gymnasium
 import numpy as np
@@ -96,11 +96,8 @@ def slow_to_make(monkeypatch):
 def filmed(path, name, reaches=range(9), success="terminated", share=1.0, attempts=99, check=True):
     """Return the environment, the trajectories, the frames and the calls."""
     CALLS.update(dict.fromkeys(CALLS, 0))
-    config = {
-        "env": f"FrameRecorder{name}-v0",
-        "env_kwargs": {"share": share},
-        "check_determinism": check,
-    }
+    config = {"env": f"FrameRecorder{name}-v0", "env_kwargs": {"share": share}}
+    config["check_determinism"] = check
     environment = make_environment(config)
     made, cache = film(path / "f.npz", environment, reaches, success, attempts=attempts)
     return environment, made, cache, dict(CALLS)
@@ -154,9 +151,8 @@ def test_recorder_logs_the_number_of_frames(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(cli.time, "monotonic", lambda: 2 * CALLS["render"])
     filmed(tmp_path, "Walk")
     lines = capsys.readouterr().err.splitlines()
-    assert (
-        lines[0].startswith("0 episodes so far, ") and lines[-1] == "8 episodes so far, 80 frames"
-    )
+    assert lines[0].startswith("0 episodes so far, ")
+    assert lines[-1] == "8 episodes so far, 80 frames"
 
 
 def test_unchecked_environment_is_played_and_rendered_once(tmp_path, monkeypatch):

@@ -12,13 +12,7 @@ from gymnasium_frames import played
 from goalreel.encoding.encoder_selection import card_frames
 from goalreel.errors import GoalreelError
 from goalreel.rendering.frame_cache import FrameCache
-from goalreel.rendering.overlay import (
-    add_overlay,
-    captions,
-    fitting_scale,
-    hud_layers,
-    track_rows,
-)
+from goalreel.rendering.overlay import add_overlay, captions, fitting_scale, hud_layers, track_rows
 from goalreel.rendering.text import Canvas
 
 CAPTION = "Reach {reach} · seed {seed} · {steps} steps"

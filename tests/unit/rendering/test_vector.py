@@ -122,9 +122,8 @@ def test_hill_and_flag_match_gymnasium_within_half_a_pixel(env):
     lines = [shares(mine, LIGHT.line[0], 190), shares(their, 0, 255)]
     flag = int((gymnasium.make(env).unwrapped.goal_position - MIN_POSITION) * SCALE)
     columns = slice(2, flag - 3)
-    heights = [
-        (line * ROWS)[:, columns].sum(axis=0) / line[:, columns].sum(axis=0) for line in lines
-    ]
+    parts = [line[:, columns] for line in lines]
+    heights = [(part * ROWS[:, columns]).sum(axis=0) / part.sum(axis=0) for part in parts]
     assert np.abs(heights[0] - heights[1]).max() <= HALF
     pole = (np.abs(COLUMNS - flag - 0.5) < 4) & (ROWS > 40) & (ROWS < 60)
     poles = [center(line * pole) for line in lines]

@@ -33,11 +33,8 @@ def as_gymnasium(env, action):
 def test_episode_equals_gymnasium_bit_for_bit(env, policy, options):
     seeds = np.arange(64) * 140_737_488_355 + 3
     kwargs = {key: options[key] for key in options.keys() - {"max_episode_steps"}}
-    config = {
-        "env": env,
-        "env_kwargs": kwargs,
-        "max_episode_steps": options.get("max_episode_steps"),
-    }
+    limit = options.get("max_episode_steps")
+    config = {"env": env, "env_kwargs": kwargs, "max_episode_steps": limit}
     episodes = simulate_episodes(seeds, make_environment(config), make_policy(policy))
     peer = gymnasium.make(env, **options)
     for episode in episodes[:25]:
@@ -157,9 +154,8 @@ def test_reach_ends_with_first_successful_attempt():
         outcomes = tried.terminated[tried.reach == reach]
         assert tried.attempt[tried.reach == reach].tolist() == list(range(len(outcomes)))
         assert outcomes[-1] and not outcomes[:-1].any()
-    reached = simulated(
-        reaches=range(60), policy={"name": "pump", "epsilon": 0.4}, show_failures=True
-    )
+    policy = {"name": "pump", "epsilon": 0.4}
+    reached = simulated(reaches=range(60), policy=policy, show_failures=True)
     assert len(reached) == len(tried.reach)
 
 

@@ -113,10 +113,7 @@ CAR, CONTINUOUS = "MountainCar-v0", "MountainCarContinuous-v0"
 TIME, STACK = (f"gymnasium.wrappers:{name}Observation" for name in ("TimeAware", "FrameStack"))
 CART = {"env": "CartPole-v1", "policy": RANDOM}
 DRAWN_AS = {"style": "vector", "width": 855}
-TRAINED = {
-    "policy": {"name": "pixels", "checkpoint": 20},
-    "pixels": {"checkpoints": [0, 10, 10**9]},
-}
+TRAINED = {"policy": {"name": "pixels", "checkpoint": 20}, "pixels": {"checkpoints": [0, 10]}}
 
 
 def trigger(value) -> dict:
@@ -137,39 +134,21 @@ FAULTS = [
     ({"reaches": 3, "episodes": 3}, "reaches: Cannot be combined with episodes. Set only one"),
     ({"seeds": "9-3"}, "seeds: '9-3' ends before it begins. Use a range"),
     ({"seeds": [3, 3]}, "seeds: '[3, 3]' is not allowed. Use a list of different values"),
-    (
-        {"check": {"mode": "statistical"}},
-        "check.tolerance: The mode 'statistical' needs a greatest",
-    ),
+    ({"check": {"mode": "statistical"}}, "check.tolerance: The mode 'statistical' needs a"),
     ({"seeds": 5}, "seeds: '5' is not allowed. Use a list of different values, each an"),
-    (
-        {"seeds": [2**53]},
-        "seeds.0: '9007199254740992' is not allowed. Use an integer from 0 to",
-    ),
+    ({"seeds": [2**53]}, "seeds.0: '9007199254740992' is not allowed. Use an integer from 0 to"),
     ({"seeds": "0-9"} | trigger("failed"), "clips.episode_trigger: 'failed' is "),
     ({"env": "MountianCar-v0"}, "env: Unknown id 'MountianCar-v0'. Did you mean 'MountainCar-"),
     ({"env": "no_such_module:X-v0"}, "env: No module 'no_such_module' for 'no_such_module:X-v0'"),
     ({"policy": "pmup"}, "policy.name: Unknown value 'pmup'. Did you mean 'pump'?"),
     ({"policy": 3}, "policy: '3' is not allowed. Use a mapping such as {name: value}."),
     ({"policy": {"force": 0.5}}, f"policy.force: The policy 'pump' has no such option in '{CAR}'"),
-    (
-        {"env": CONTINUOUS, "policy": "near_optimal"},
-        f"'near_optimal' does not play '{CONTINUOUS}'. ",
-    ),
-    (
-        CART | {"policy": "pump"},
-        "policy.name: 'pump' does not play 'CartPole-v1'. Use random",
-    ),
-    (
-        {"env": CONTINUOUS, "policy": {"force": 0}},
-        "policy.force: '0.0' is not allowed. Use a number above 0",
-    ),
+    ({"env": CONTINUOUS, "policy": "near_optimal"}, f"'near_optimal' does not play '{CONTINUOUS}'"),
+    (CART | {"policy": "pump"}, "policy.name: 'pump' does not play 'CartPole-v1'. Use random"),
+    ({"env": CONTINUOUS, "policy": {"force": 0}}, "policy.force: '0.0' is not allowed. Use a num"),
     ({"policy": {"name": "python"}}, "policy.file: The policy 'python' needs a file."),
     ({"policy": {"name": "python", "file": "x.py"}}, "policy.file: 'x.py' cannot be read (No such"),
-    (
-        {"policy": {"checkpoint": -1}},
-        "policy.checkpoint: '-1' is not allowed. Use best, last or",
-    ),
+    ({"policy": {"checkpoint": -1}}, "policy.checkpoint: '-1' is not allowed. Use best, last or"),
     ({"render": {"scale": 3}}, "render.scale: '3' is not allowed for Mountain"),
     ({"render": {"scale": 1.5}}, "render.scale: '1.5' is not allowed. Use an integer from"),
     (
@@ -180,65 +159,32 @@ FAULTS = [
     ({"reaches": 10**9}, "shard_size: '250' gives 4,000,000 shards"),
     ({"overlay": {"caption": "{rech}"}}, "overlay.caption: Unknown field 'rech'. Did you mean 're"),
     ({"grid": {"caption": "{sede}"}}, "grid.caption: Unknown field 'sede'. Did you mean 'seed'?"),
-    (
-        trigger("faled"),
-        "clips.episode_trigger: Unknown value 'faled'. Did you mean 'failed'?",
-    ),
+    (trigger("faled"), "clips.episode_trigger: Unknown value 'faled'. Did you mean 'failed'?"),
     (trigger({"evry": 2}), "clips.episode_trigger.evry: Unknown option. Did you mean 'every'?"),
-    (
-        trigger({"best": 2, "worst": 2}),
-        "Use exactly one of the keys every, best, worst, median.",
-    ),
+    (trigger({"best": 2, "worst": 2}), "Use exactly one of the keys every, best, worst, median."),
     ({"clips": {"step_trigger": {"every": 0}}}, "clips.step_trigger.every: '0' is not allowed"),
     ({"clips": {"step_trigger": [3, -1]}}, "clips.step_trigger.1: '-1' is not allowed. Use an"),
     ({"clips": {"name_prefix": "a\nb"}}, r"clips.name_prefix: 'a\nb' is not allowed. Use 1 to"),
     ({"pixels": {"n_envs": 8, "collectors": 3}}, "pixels.n_envs: '8' environments cannot be d"),
     (TRAINED, "policy.checkpoint: The training keeps no weights after 20 decisions"),
-    (
-        {"dqn": {"seeds": []}},
-        "dqn.seeds: '[]' is not allowed. Use a list of different values, each an",
-    ),
+    ({"dqn": {"seeds": []}}, "dqn.seeds: '[]' is not allowed. Use a list of different values"),
     ({"overlay": {"hud": "maybe"}}, "overlay.hud: 'maybe' is not allowed. Use true or false."),
     ({"pixels": {"game": "MountainCar-v1"}}, "pixels.game: Unknown value 'MountainCar-v1'. Did yo"),
-    (
-        {"render": {"width": 1920}},
-        "render.width: '1920' is not allowed with the style gymnasium. Use 600",
-    ),
+    ({"render": {"width": 1920}}, "render.width: '1920' is not allowed with the style gymnasium"),
     ({"render": DRAWN_AS}, "render.width: '855' is not allowed. Use an even integer from 160 to"),
-    (
-        CART | {"render": {"style": "vector"}},
-        "render.style: 'vector' draws only the Mountain Cars. Use",
-    ),
-    *(
-        ({"results": name}, f"results: {name!r} {FOLDER}")
-        for name in ("a{b}c", "r/<a>/b", "-x", "~/x")
-    ),
-    (
-        {"env_wrappers": [TIME]},
-        f"env_wrappers: Not supported for {CAR}, which goalreel steps itself",
-    ),
+    (CART | {"render": {"style": "vector"}}, "render.style: 'vector' draws only the Mountain Cars"),
+    *(({"results": name}, f"results: {name!r} {FOLDER}") for name in ("{b}", "<a>/b", "-x", "~/x")),
+    ({"env_wrappers": [TIME]}, f"env_wrappers: Not supported for {CAR}, which goalreel steps"),
     (wrapped("x"), "env_wrappers.0: 'x' is not allowed. Use module:callable"),
-    (
-        wrapped(TIME, f"{STACK}s"),
-        "No callable 'FrameStackObservations' in gymnasium.wrappers. Did you",
-    ),
+    (wrapped(TIME, f"{STACK}s"), "No callable 'FrameStackObservations' in gymnasium.wrappers."),
     (wrapped("no_such:X"), "env_wrappers.0: No module 'no_such' for 'no_such:X'"),
     (wrapped({STACK: {"stack": 4}}), f"Unknown argument of {STACK}. Did you mean 'stack_size'?"),
     (wrapped(STACK), f"env_wrappers: '{STACK}' cannot be made."),
-    (
-        wrapped({STACK: {"stack_size": float("inf")}}),
-        "env_wrappers.0.stack_size: 'Infinity' is not allowed",
-    ),
+    (wrapped({STACK: {"stack_size": float("inf")}}), "wrappers.0.stack_size: 'Infinity' is not"),
     ({"env_kwargs": {"gravity": 1}}, f"env_kwargs.gravity: Unknown argument of {CAR}"),
     ({"env_kwargs": {"goal_velocity": 0.08}}, "env_kwargs.goal_velocity: '0.08' is not allowed"),
-    (
-        CART | {"env_kwargs": {"gravity": 1}},
-        "env_kwargs.gravity: Unknown argument of CartPole-v1. Use sutton_bart",
-    ),
-    (
-        {"stills": {"episode_trigger": DEEP}},
-        "stills.episode_trigger.0: 'list' is not allowed. Use an integer",
-    ),
+    (CART | {"env_kwargs": {"gravity": 1}}, "env_kwargs.gravity: Unknown argument of CartPole-v1."),
+    ({"stills": {"episode_trigger": DEEP}}, "stills.episode_trigger.0: 'list' is not allowed. Use"),
 ]
 
 
@@ -372,28 +318,10 @@ def test_spec_normalizes_wrappers_and_watches_own_ones(tmp_path, monkeypatch):
     assert spec("own_wrapper:wrap") != own
 
 
-@pytest.mark.parametrize(
-    ("library", "given", "message"),
-    [
-        ("ale_py", {"env": "ALE/Breakout-v5", "policy": RANDOM}, "needs the package ale-py"),
-        ("minigrid", {"env": "MiniGrid-Empty-5x5-v0", "policy": RANDOM}, "the package minigrid"),
-        ("Box2D", {"env": "LunarLander-v3", "policy": RANDOM}, "needs the package box2d"),
-        ("mujoco", {"env": "Ant-v5", "policy": RANDOM}, "needs the package gymnasium[mujoco]"),
-        (
-            "stable_baselines3",
-            {"policy": {"name": "sb3", "file": str(SCHEMA), "algorithm": "PPO"}},
-            "needs the package stable-baselines3",
-        ),
-    ],
-)
-def test_missing_library_names_the_installation(library, given, message, monkeypatch):
-    # As in a process that has not imported it.
-    families = ("gymnasium.envs.box2d", "gymnasium.envs.mujoco")
-    for name in [module for module in sys.modules if module.startswith(families)]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, library, None)
-    said = faults(**given)
-    assert message in said and "pip install" in said
+def test_missing_stable_baselines3_names_the_installation(monkeypatch):
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    said = faults(policy={"name": "sb3", "file": str(SCHEMA), "algorithm": "PPO"})
+    assert "needs the package stable-baselines3" in said and "pip install" in said
 
 
 def test_only_vector_style_accepts_sizes_and_themes():

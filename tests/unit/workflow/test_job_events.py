@@ -60,7 +60,7 @@ def test_summary_names_what_jobs_without_shards_made(events, tmp_path):
         (tmp_path / rule).write_text(f"{words}\n")
         tell(events, "job_finished", job_id=number)
     assert run_summary(events.finished).splitlines() == [
-        *("     concat  r/concat, 30 frames", "  concat ok", "  encode ok"),
+        *("     concat  r/concat, 30 frames", "  concat ok", "  encode ok")
     ]
 
 

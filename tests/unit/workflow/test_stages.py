@@ -43,9 +43,8 @@ def test_stage_passes_exactly_the_required_arguments(stage, options):
     given = {*sources(stage, plan.run), *planned.present(plan.run), *planned.saves, *planned.limits}
     given |= {"threads"} if planned.threads > 1 else set()
     offered = dict(list(inspect.signature(cli.program(stage)).parameters.items())[1:])
-    assert (
-        {name for name, one in offered.items() if one.default is one.empty} <= given <= {*offered}
-    )
+    needed = {name for name, one in offered.items() if one.default is one.empty}
+    assert needed <= given <= {*offered}
 
 
 def test_stages_have_distinct_outputs():

@@ -15,12 +15,7 @@ CAR, ALE, MARIO = "car", "ale", "mario"
 CAR_GAME = "MountainCar-v0"
 _FAMILY_SETTINGS = {
     CAR: {"maximum": False, "warp": "pillow", "noop": 0, "fire": False},
-    ALE: {
-        "maximum": True,
-        "warp": "area",
-        "noop": 30,
-        "fire": True,
-    },  # sprites flicker
+    ALE: {"maximum": True, "warp": "area", "noop": 30, "fire": True},  # sprites flicker
     MARIO: {"maximum": False, "warp": "pillow", "noop": 30, "fire": True},
 }  # for ALE games as in Stable-Baselines3's AtariWrapper; no-ops vary the start
 

@@ -20,7 +20,7 @@ from goalreel.policies.policy_dependencies import policy_files
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import NO_SPEC, parse_spec
 from goalreel.report.page_rows import columns
-from goalreel.report.reach_rate import reach_rate, read_table
+from goalreel.report.reach_rate import read_table
 from goalreel.report.timings import read_timings
 from goalreel.simulation.recorded_episodes import play_recording
 from goalreel.simulation.recording_blocks import read_blocks, write_blocks
@@ -65,7 +65,7 @@ _READERS = {
     "states.csv": _recording,
     "policy.py": lambda path: policy_files({"name": "python", "file": str(path)}),
     "episodes.csv": lambda path: read_table(path, columns("reach")),
-    "attempts.csv": reach_rate,
+    "attempts.csv": lambda path: read_table(path, ("reached",)),
     "tables.json": read_spec,
     "metrics.json": lambda path: (
         table_of_variants(table_of_runs([read_metrics(path)])),

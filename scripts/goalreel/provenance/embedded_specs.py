@@ -86,7 +86,8 @@ def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[Unusa
         try:
             _date_back(path)
             whole = path
-            if path.suffix == ".csv":  # its digest and its spec are in the table's .json
+            # The digest and the spec of a table or a summary are in another .json file.
+            if path.suffix == ".csv" or path.name == "summary.json":
                 continue
             if path.suffix == ".mp4":
                 check_trailer(path)

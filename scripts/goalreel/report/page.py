@@ -6,6 +6,7 @@ The report is a folder that opens from disk and loads nothing from outside, or a
 import base64
 import hashlib
 import json
+import math
 import mimetypes
 import os
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from PIL import Image
 
 from goalreel.errors import GoalreelError, format_bytes, format_duration, pluralize
 from goalreel.files.atomic import link_or_copy, replacing_folder
+from goalreel.files.damage import reporting_damage
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import VideoIndex, read_index
 from goalreel.provenance.checksums import write_folder_sums
@@ -26,8 +28,8 @@ from goalreel.provenance.embedded_specs import read_spec, tools_of
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.report.page_rows import Totals, columns, write_rows
-from goalreel.report.reach_rate import policy_label, reach_rate, read_table
-from goalreel.report.statistics import format_decimals
+from goalreel.report.reach_rate import policy_label, read_table
+from goalreel.report.statistics import Interval, format_decimals
 from goalreel.report.timings import read_timings
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -43,6 +45,7 @@ class Sources:
     tables: Sequence[Path]  # filmed episodes and, for a run of reaches, all attempts
     plots: Sequence[Path]  # SVG files
     frames: Path  # the frame cache of the first shard
+    summary: Path  # summary.json
     views: Mapping[str, Path]  # other videos by title
     artifacts: Sequence[Path]  # the files whose specs the page shows
     stages: Sequence[str]  # the stages that made the film, in order
@@ -67,7 +70,7 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
         for name in (*_STYLES, "report.js"):
             (temporary / name).write_bytes((TEMPLATES / name).read_bytes())
         _write_poster(temporary / "poster.png", sources.frames, film.size)
-        table = read_table(sources.tables[0], columns(unit))
+        table = read_table(sources.tables[0], columns(unit, bool(spec.config["film.select"])))
         rows = write_rows(temporary / "data.js", table, spec.config["film.fps"], unit)
         page = _page(sources, film, rows, spec, temporary)
         if embed:
@@ -97,6 +100,9 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec, folder: 
     timings = read_timings(results / "benchmarks", sources.stages, spec.shard["shards"])
     policy, unit = spec.config["policy"], spec.config["unit"]
     embed = spec.config["report.embed"]
+    with reporting_damage(sources.summary, "it is not a summary of a run"):
+        summary = json.loads(sources.summary.read_bytes())
+        statistics = [_statistic(summary[name]) for name in ("return", "steps")]
     return open_template("report.html.j2").render(
         embed=embed,
         styles=_STYLES,
@@ -110,9 +116,15 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec, folder: 
         policy=policy_label(policy),
         unit=unit,
         reproducible=spec.reproducible,
-        title=_title(rows),
+        title=_title(rows, summary["episodes"]),
         rows=rows,
-        spreads=[("Return", rows.returns, rows.decimals), ("Steps", rows.steps, 0)],
+        played=summary["episodes"],
+        is_selection=bool(spec.config["film.select"]),
+        spreads=[
+            ("Return", *statistics[0], rows.returns, rows.decimals),
+            ("Steps", *statistics[1], rows.steps, 0),
+        ],
+        success=summary["success"],
         figure=lambda x, decimals: format_decimals(x, max(decimals, 1 if x % 1 else 0)),
         fixed=format_decimals,
         frames=film.frames,
@@ -124,7 +136,6 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec, folder: 
         tables=[path.name for path in sources.tables],
         views=[(title, path.name) for title, path in sources.views.items()],
         plots=[(path.name, read_caption(path)) for path in sources.plots],
-        rates=[reach_rate(attempts) for attempts in sources.tables[1:]],
         timings=timings | {"all": tuple(map(sum, zip((0, 0), *timings.values(), strict=True)))},
         specs=specs,
         json=partial(json.dumps, indent=2, sort_keys=True, ensure_ascii=False),
@@ -158,10 +169,17 @@ def _base64(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-def _title(rows: Totals) -> str:
+def _title(rows: Totals, played: int) -> str:
     """Return the number of episodes in words."""
     if "reached" not in rows.outcomes:
-        return pluralize(rows.episodes, "episode")
+        some = f"{rows.episodes:,} of " if rows.episodes < played else ""
+        return some + pluralize(played, "episode")
     reached, failed = rows.outcomes["reached"], rows.outcomes["failed"]
     text = f"{pluralize(reached, 'episode')} that reached the goal"
     return text + (f", and {pluralize(failed, 'failed attempt')}" if failed else "")
+
+
+def _statistic(values: Mapping) -> tuple[Interval, float]:
+    """Return the mean and the standard deviation in a summary."""
+    low, high = (math.nan if values[name] is None else values[name] for name in ("low", "high"))
+    return Interval(values["mean"], low, high), values["std"]

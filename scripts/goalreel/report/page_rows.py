@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 
 from goalreel.errors import GoalreelError
-from goalreel.report.statistics import mean_interval
 
 # The most rows of a report. One million rows (48 MB) took 123 MB of Chromium's heap.
 MAX_ROWS = 2_000_000
 _PIECE_ROWS = 100_000  # rows per object in the script
 # The names of captions.outcome, and the columns that decide them.
 _OUTCOMES = {"reach": ("reached", "failed"), "episode": ("terminated", "truncated", "stopped")}
+_SHARES = ("share", "share_low", "share_high")
 _ENDINGS = {"reach": ("reached",), "episode": ("terminated", "truncated")}
 
 
@@ -24,33 +24,38 @@ class Totals:
 
     episodes: int
     outcomes: dict[str, int]  # number of episodes by outcome
-    steps: dict[str, object]  # see `spread_of`
-    returns: dict[str, object]
+    steps: dict[str, float]  # see `spread_of`
+    returns: dict[str, float]
     decimals: int  # decimals of the returns shown
 
 
-def spread_of(column: pd.Series, numbers: pd.Series) -> dict[str, object]:
-    """Return summary statistics of a column.
+def spread_of(column: pd.Series, numbers: pd.Series) -> dict[str, float]:
+    """Return the order statistics of a column.
 
     Args:
         column: the values.
         numbers: the number of each row's reach or episode.
 
     Returns:
-        mean (an Interval), std (of the population), median, least and most. For least and most also
-        the first row with that value (least_row), and its reach or episode (least_number).
+        median, least and most. For least and most also the first row with that value (least_row),
+        and its reach or episode (least_number).
     """
     values = column.to_numpy()
-    spread = {"std": values.std(), "median": np.median(values)}
+    spread = {"median": np.median(values)}
     for name, row in (("least", values.argmin()), ("most", values.argmax())):
         spread |= {name: values[row], f"{name}_row": row, f"{name}_number": numbers.iloc[row]}
-    return {name: value.item() for name, value in spread.items()} | {"mean": mean_interval(values)}
+    return {name: value.item() for name, value in spread.items()}
 
 
-def columns(unit: str) -> tuple[str, ...]:
-    """Return the columns that the report needs from the table, for "reach" or "episode"."""
-    common = (unit, "seed", "steps", "return", "start_s")
-    return (*common, *_ENDINGS[unit], *(["attempt"] if unit == "reach" else []))
+def columns(unit: str, is_selection: bool = False) -> tuple[str, ...]:
+    """Return the columns that the report needs from the table.
+
+    Args:
+        unit: "reach" or "episode".
+        is_selection: whether the film shows some of the episodes, each with its share of all.
+    """
+    common = (unit, "seed", "steps", "return", "start_s", *_ENDINGS[unit])
+    return common + ("attempt",) * (unit == "reach") + _SHARES * is_selection
 
 
 def outcomes(rows: pd.DataFrame, unit: str) -> np.ndarray:
@@ -92,7 +97,7 @@ def _data(rows: pd.DataFrame, unit: str) -> str:
     # JavaScript's numbers are exact up to 2**53, so larger seeds become strings.
     values["seed"] = [seed if seed <= 1 << 53 else str(seed) for seed in values["seed"]]
     values["return"] = rows["return"].round(6).tolist()
-    values |= {name: rows[name].tolist() for name in ("outcome", "frame")}
+    values |= {name: rows[name].tolist() for name in ("outcome", "frame", *_SHARES) if name in rows}
     return json.dumps(values, separators=(",", ":"))
 
 

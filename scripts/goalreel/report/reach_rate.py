@@ -6,29 +6,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from goalreel.errors import UnusableFileError
 from goalreel.files.damage import reporting_damage
 from goalreel.policies.parameters import policy_label as policy_label
-from goalreel.report.statistics import Interval, share_interval
 
 _DTYPES = dict.fromkeys(("reach", "episode", "attempt", "steps"), "int64")
 _DTYPES |= {"seed": "uint64"} | dict.fromkeys(("return", "start_s", "initial_position"), "float64")
 _DTYPES |= dict.fromkeys(("reached", "terminated", "truncated"), "bool")
-
-
-def reach_rate(attempts_csv: str | os.PathLike) -> tuple[int, Interval]:
-    """Return the number of attempts and the share that reached the goal.
-
-    A run fixes the number of reaches, while Wilson's interval assumes a fixed number of attempts.
-    It is a close approximation here.
-
-    Raises:
-        GoalreelError: like `read_table`.
-    """
-    reached = read_table(attempts_csv, ("reached",))["reached"]
-    if not len(reached):
-        raise UnusableFileError(attempts_csv, "it has no rows")
-    return len(reached), share_interval(int(reached.sum()), len(reached))
 
 
 def read_table(table: str | os.PathLike, columns: Sequence[str]) -> pd.DataFrame:

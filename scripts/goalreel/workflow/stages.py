@@ -399,6 +399,7 @@ _VIEWS = {
             "episodes": "episodes.episodes",
             "attempts": "episodes.attempts",
             "tables": "episodes.tables",
+            "summary": "episodes.summary",
             "plots": "plots",
             "trajectories": "simulate[0]",
             "frames": lambda run: f"{_frames(run)}[0]",
@@ -413,7 +414,7 @@ _VIEWS = {
                 "report/", "Film", {"page": "the film and all its reaches"}, htmlindex="index.html"
             )
         },
-        config=("env", "policy", "film.fps", "unit", "report.embed"),
+        config=("env", "policy", "film.fps", "film.select", "unit", "report.embed"),
         tools=("jinja2", "numpy", "pandas", "pillow"),
         files=tuple(f"report/templates/{name}" for name in _PAGE),
         conda="report",

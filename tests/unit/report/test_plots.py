@@ -17,7 +17,7 @@ from goalreel.environments.dimension_names import action_names, state_names
 from goalreel.files.svg_plot import read_caption
 from goalreel.provenance.checksums import SUMS, read_sums
 from goalreel.report import plots, trajectory_plots
-from goalreel.report.reach_rate import reach_rate, read_table
+from goalreel.report.reach_rate import read_table
 from goalreel.report.trajectory_plots import Sample, read_sample
 from goalreel.simulation.trajectories import write_trajectories
 
@@ -80,8 +80,6 @@ def test_plots_of_long_run_show_and_label_a_sample(tmp_path, monkeypatch):
     table["terminated"], table["truncated"] = table["truncated"], table["terminated"]
     table.to_csv(tmp_path / "t.csv", index=False)
     write_trajectories(tmp_path / "00000.npz", trajectories)
-    attempts, rate = reach_rate(tmp_path / "t.csv")
-    assert attempts == len(table) and rate.low < rate.value == 60 / len(table) < rate.high
     monkeypatch.setattr(plots, "_MAX_POINTS", 16)
     monkeypatch.setattr(plots, "_MAX_RETURNS", 40)
     sample = read_sample([tmp_path / "00000.npz"], "reach")

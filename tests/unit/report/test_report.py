@@ -46,11 +46,12 @@ CARDS = 15  # frames of a title card
 def written(folder: Path, results: Path, plots: Path, files=(), **config) -> Path:
     """Write a report like its rule, with changed files and options, and return its folder."""
     config = {"env": DISCRETE, "film.fps": 30, "unit": "reach", "policy": PUMP} | config
-    config = {"report.embed": False} | config
+    config = {"film.select": None, "report.embed": False} | config
     spec = {"stage": "report", "config": config, "shard": {"shards": 2, "reaches": 8}}
     paths = {
         **{name: results / f"{name}.csv" for name in ("episodes", "attempts")},
         **{"film": results / "film.mp4", "tables": results / "tables.json", "plots": plots},
+        **{"summary": results / "summary.json"},
         **{"trajectories": results / "trajectories/00000.npz", "atlas": results / "atlas.npz"},
         **{"frames": results / "frames/00000.npz", "segments": results / "segments/00000.mp4"},
     }
@@ -315,7 +316,8 @@ def test_texts_of_the_list_do_not_overlap(driver, report, unit, tmp_path):
 
 
 @pytest.mark.slow
-def test_page_of_episodes_mentions_no_reaches(driver, filmed, plots, table, tmp_path):
+@pytest.mark.parametrize("select", [None, {"worst": 8}])
+def test_page_of_episodes_mentions_no_reaches(driver, filmed, plots, table, select, tmp_path):
     table = table.rename(columns={"reach": "episode"})
     table = table.drop(columns=["attempt", "initial_position", "reached"])
     table.loc[[2, 5], ["terminated", "truncated"]] = [False, True]
@@ -325,8 +327,15 @@ def test_page_of_episodes_mentions_no_reaches(driver, filmed, plots, table, tmp_
     (tmp_path / "plots").mkdir()
     shutil.copy(plots / "actions.svg", tmp_path / "plots")
     write_sums(tmp_path / "plots" / SUMS, [tmp_path / "plots" / "actions.svg"])
-    files = {"episodes": tmp_path / "episodes.csv", "attempts": None}
     results, config = filmed.folder / "results", {"env": "LunarLander-v3", "unit": "episode"}
+    files = {"episodes": tmp_path / "episodes.csv", "attempts": None}
+    if select:  # the film shows 8 of 5,000 episodes, of each of which the share is known
+        table["share"], config["film.select"] = np.linspace(0.0004, 0.0123, 8), select
+        table["share_low"], table["share_high"] = table["share"] / 2, table["share"] * 2
+        table.to_csv(tmp_path / "episodes.csv", index=False)
+        values = json.loads((results / "summary.json").read_text()) | {"episodes": 5000}
+        (tmp_path / "summary.json").write_text(json.dumps(values))
+        files["summary"] = tmp_path / "summary.json"
     written(tmp_path / "report", results, tmp_path / "plots", files, **config)
     screen(driver, 1280, 900)
     driver.get((tmp_path / "report" / "index.html").as_uri())
@@ -335,6 +344,12 @@ def test_page_of_episodes_mentions_no_reaches(driver, filmed, plots, table, tmp_
     assert "terminated\n5\ntruncated\n2\nstopped\n1" in text
     shown = {cell.text for cell in all_of(driver, "[role=option] .return")}
     assert shown == {f"{value:.3f}".replace("-", "−") for value in table["return"]}
+    assert ("8 of 5,000 episodes" in text) == ("of 5,000" in text) == bool(select)
+    if select:
+        assert "share 0.04% (0.02% to 0.08%)" in one(driver, "#now").text
+        one(driver, "[data-column=share]").click()
+        assert all_of(driver, "[role=option] .share")[-1].text == "1.2%"
+        assert listed(driver) == list(range(8)) and not overprinted(driver, "#episodes .episode")
     one(driver, "#outcome").send_keys("truncated")
     assert listed(driver) == [2, 5]
     assert one(driver, ".screen").text.count("Episode 0") and driver.get_log("browser") == []

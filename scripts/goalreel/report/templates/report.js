@@ -15,6 +15,10 @@ const returned = column("return", Float64Array);
 const seed = GOALREEL.pieces.flatMap((piece) => piece.seed); // strings beyond 2**53
 const ended = column("outcome", Uint8Array); // indices of `outcomes`
 const attempt = reaches ? column("attempt", Int32Array) : new Int32Array(number.length);
+// How rare the episodes of a selection are: shares of all episodes, with the bounds of intervals.
+const [share, shareLow, shareHigh] = ["share", "share_low", "share_high"].map((name) =>
+  GOALREEL.pieces[0][name] ? column(name, Float64Array) : null,
+);
 GOALREEL.pieces = null;
 const byId = (id) => document.getElementById(id);
 const film = byId("film");
@@ -74,10 +78,15 @@ function name(episode) {
   return `${WORD} ${number[episode]}${attempt[episode] ? `, attempt ${attempt[episode]}` : ""}`;
 }
 
+const percent = (value) =>
+  value.toLocaleString("en-GB", { style: "percent", maximumSignificantDigits: 2 });
+
 function describe(episode) {
+  const [part, low, high] = [share, shareLow, shareHigh].map((all) => all && percent(all[episode]));
   return (
     `${name(episode)}: ${outcome(episode)}, ${counted(steps[episode])} steps, ` +
-    `return ${returnOf(episode)}, seed ${seed[episode]}`
+    `return ${returnOf(episode)}, seed ${seed[episode]}` +
+    (share ? `, share ${part} (${low} to ${high})` : "")
   );
 }
 
@@ -91,6 +100,11 @@ const CELLS = {
   time,
   seed: (episode) => String(seed[episode]),
 };
+
+if (share) {
+  KEYS_OF.share = share;
+  CELLS.share = (episode) => percent(share[episode]);
+}
 
 // Returns the episode of a film frame. An episode begins after the last state of the one before, so
 // its title card belongs to it.

@@ -23,12 +23,13 @@ from goalreel.files.atomic import link_or_copy, replacing_folder
 from goalreel.files.damage import reporting_damage
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import VideoIndex, read_index
+from goalreel.policies.parameters import policy_label
 from goalreel.provenance.checksums import write_folder_sums
 from goalreel.provenance.embedded_specs import read_spec, tools_of
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.frame_cache import open_cache
+from goalreel.report.episode_table import read_table
 from goalreel.report.page_rows import Totals, columns, write_rows
-from goalreel.report.reach_rate import policy_label, read_table
 from goalreel.report.statistics import Interval, format_decimals
 from goalreel.report.timings import read_timings
 

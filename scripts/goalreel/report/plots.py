@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from goalreel.arrays import spread
 from goalreel.errors import pluralize
 from goalreel.files.svg_plot import FILL, MARK, Caption, mark_x, plot_style, save
+from goalreel.report.episode_table import read_table
 from goalreel.report.page_rows import outcomes
 from goalreel.report.plot_style import format_number, integer_ticks, panels, plot_size
-from goalreel.report.reach_rate import read_table
 from goalreel.report.trajectory_plots import Sample, plot_actions, plot_states
 
 Plot = tuple[Figure, str, str]  # with its title and description

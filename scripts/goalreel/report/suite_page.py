@@ -20,8 +20,8 @@ from goalreel.cli import read_failure
 from goalreel.errors import pluralize
 from goalreel.files.atomic import write_text
 from goalreel.provenance.spec import Spec
+from goalreel.report.episode_table import read_table
 from goalreel.report.page import TEMPLATES, hash_source, open_template
-from goalreel.report.reach_rate import read_table
 from goalreel.report.statistics import (
     Interval,
     PairedDifference,

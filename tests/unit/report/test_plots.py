@@ -17,7 +17,7 @@ from goalreel.environments.dimension_names import action_names, state_names
 from goalreel.files.svg_plot import read_caption
 from goalreel.provenance.checksums import SUMS, read_sums
 from goalreel.report import plots, trajectory_plots
-from goalreel.report.reach_rate import read_table
+from goalreel.report.episode_table import read_table
 from goalreel.report.trajectory_plots import Sample, read_sample
 from goalreel.simulation.trajectories import write_trajectories
 

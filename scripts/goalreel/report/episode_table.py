@@ -1,4 +1,4 @@
-"""Estimate the reach rate of a policy from the table of attempts."""
+"""Read tables of episodes and attempts."""
 
 import contextlib
 import os
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pandas as pd
 
 from goalreel.files.damage import reporting_damage
-from goalreel.policies.parameters import policy_label as policy_label
 
 _DTYPES = dict.fromkeys(("reach", "episode", "attempt", "steps"), "int64")
 _DTYPES |= {"seed": "uint64"} | dict.fromkeys(("return", "start_s", "initial_position"), "float64")

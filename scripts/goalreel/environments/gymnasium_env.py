@@ -62,9 +62,9 @@ class GymnasiumEnvironment:
 
     def __post_init__(self) -> None:
         self.new, self.used = [], []  # instances that have not played, and those that have
-        self.reusable = None  # whether used instances may play again; None before the check
+        self.reusable = None  # whether used instances may play again, or None before the check
         self.making_seconds = 0.0  # spent on making instances for episodes
-        self.render_mode = "rgb_array"  # of instances that play; None if nobody needs frames
+        self.render_mode = "rgb_array"  # of instances that play, or None if nobody needs frames
         self._memo, self._loading = FrameMemo(), Loading()
 
     @property
@@ -201,7 +201,7 @@ class GymnasiumEnvironment:
         return to_rgb(env.render() if self.wrappers else self._memo.render(env, observation))
 
     def set_instance_reuse(self, reuse: bool) -> None:
-        """Set whether an instance may play several episodes; if not, close all idle instances."""
+        """Set whether an instance may play several episodes. If not, close all idle instances."""
         self.reusable = reuse
         if not reuse:
             self.close()

@@ -158,10 +158,11 @@ def _read(folder: Path, run: SuiteRun) -> tuple[dict, pd.Series | None]:
     }
     if record["state"] != "finished":
         return record, None
-    # The first table of a film of reaches lacks the failed attempts.
-    name = "attempts.csv" if summary["unit"] == "reach" else "episodes.csv"
-    table = read_table(path / name, ("seed", "return")).drop_duplicates("seed")
-    return record, table[table["seed"] >= 0].set_index("seed")["return"]
+    rows = read_table(path / "episodes.csv", ("seed", "return"))
+    if len(rows) < summary["episodes"]:  # a film of chosen episodes
+        rows = read_table(path / "played.csv", ("seed", "return"))
+    seeded = rows[rows["seed"] >= 0].drop_duplicates("seed")
+    return record, seeded.set_index("seed")["return"]
 
 
 def _address(folder: Path, file: Path | None) -> str | None:

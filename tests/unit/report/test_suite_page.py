@@ -3,6 +3,7 @@
 import csv
 import json
 
+import av
 import pandas as pd
 import pytest
 from browser import all_of, chromium, contrasts, one, requests, screen, wait
@@ -32,7 +33,7 @@ RETURNS = {
 ERROR = "policy.file: The model takes a Box. Set env_wrappers as in its training."
 
 
-def write_run(folder, run: SuiteRun, returns, seed: int = 1, unit: str = "episode") -> SuiteRun:
+def write_run(folder, run: SuiteRun, returns, seed: int = 1) -> SuiteRun:
     """Write the files of a run that the page reads."""
     path = folder / run.name
     (path / "stills").mkdir(parents=True)
@@ -44,9 +45,9 @@ def write_run(folder, run: SuiteRun, returns, seed: int = 1, unit: str = "episod
         return run
     x = pd.Series(list(returns), dtype=float)
     table = pd.DataFrame({"seed": range(seed, seed + len(x)), "return": x})
-    table.to_csv(path / f"{'attempts' if unit == 'reach' else 'episodes'}.csv", index=False)
+    table.to_csv(path / "episodes.csv", index=False)
     mean, share = mean_interval(x), share_interval(int((x > 60).sum()), len(x))
-    summary = {"unit": unit, "episodes": len(x)}
+    summary = {"episodes": len(x)}
     summary["return"] = {"mean": mean.value, "low": mean.low, "high": mean.high, "std": x.std()}
     summary["success"] = {"share": share.value, "low": share.low, "high": share.high}
     (path / "summary.json").write_text(json.dumps(summary))
@@ -222,3 +223,43 @@ def test_trainings_of_a_cell_have_an_interval_over_their_seeds(driver, tmp_path)
     assert "training seeds" in one(driver, "header").text
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["interval"] == "trainings" and summary["pairs"][0]["wins"] == 9
+
+
+def test_chosen_episodes_are_compared_by_all_that_were_played(tmp_path):
+    runs = [
+        write_run(tmp_path, SuiteRun(name, "E", name), range(start, start + 30))
+        for name, start in (("a", 0), ("b", 5))
+    ]
+    for run in runs:
+        table = (tmp_path / run.name / "episodes.csv").rename(tmp_path / run.name / "played.csv")
+        pd.read_csv(table).head(3).to_csv(tmp_path / run.name / "episodes.csv", index=False)
+    write_suite(tmp_path, runs, False, NO_SPEC)
+    pair = json.loads((tmp_path / "summary.json").read_text())["pairs"][0]
+    assert (pair["pairs"], pair["a_minus_b"], pair["wins"]) == (30, 5, 30)
+
+
+def test_suite_shows_the_film_and_the_seeds_that_decide(driver, tmp_path):
+    big = 2**53 + 1  # JavaScript would round it
+    runs = [
+        write_run(tmp_path, SuiteRun(name, "ALE/Pong-v5", name), range(start, start + 9))
+        for name, start in (("a", 0), ("b", 5))
+    ]
+    compared = tmp_path / "compare" / "ALE-Pong-v5"
+    compared.mkdir(parents=True)
+    with av.open(str(compared / "compare.mp4"), "w") as film:
+        stream = film.add_stream("libx264", rate=10, width=64, height=48, pix_fmt="yuv420p")
+        for _ in range(30):
+            film.mux(stream.encode(av.VideoFrame(64, 48, "yuv420p")))
+        film.mux(stream.encode())
+    columns = "seed,return_a,steps_a,return_b,steps_b,differs_b,start_s"
+    rows = ["7,1.5,10,-2,20,3,1.9", "8,1,1,1,1,,", f"{big},1,10,,,,0.0"]
+    (compared / "compare.csv").write_text("\n".join([columns, *rows, ""]))
+    write_suite(tmp_path, runs, False, NO_SPEC)
+    driver.get((tmp_path / "index.html").as_uri())
+    table = one(driver, ".deciding table")
+    assert table.text.splitlines() == ["Seed a b", f"{big} 1 –", "7 1.5 −2"]
+    all_of(driver, ".seek")[1].click()
+    wait(driver, "document.querySelector('video').currentTime >= 1.9")
+    (tmp_path / "b" / "summary.json").unlink()
+    write_suite(tmp_path, runs, False, NO_SPEC)  # the film is of an older run of b
+    assert "compare.mp4" not in (tmp_path / "index.html").read_text()

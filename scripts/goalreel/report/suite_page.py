@@ -33,6 +33,8 @@ from goalreel.report.statistics import (
 
 _LARGE = 40  # runs above which cells are small and rows folded
 _MOST_PAIRED = 6  # columns up to which a row compares all pairs, instead of each with the best
+# The stages without whose success a summary is that of an older run.
+_PLAYED = ("import_recording", "play", "choose", "simulate", "episodes")
 _FILES = {"report": "report/index.html", "film": "film.mp4"}
 _FILES |= {"poster": "stills/poster.png", "preview": "stills/preview.webp"}
 
@@ -143,20 +145,22 @@ def _read(folder: Path, run: SuiteRun) -> tuple[dict, pd.Series | None]:
     dated = [(log.stat().st_mtime, log) for log in path.glob("logs/**/*.log")]
     logs = [log for time, log in sorted(dated, reverse=True) if time > since]
     failure, log = next(((f, log) for log in logs if (f := read_failure(log))), (None, None))
+    stage = log and log.relative_to(path / "logs").with_suffix("").parts[0]
+    is_whole = summary and (not failure or stage not in _PLAYED)
     files = {key: path / name for key, name in _FILES.items()} | {"log": log}
     returned, success = (summary.get(part) or {} for part in ("return", "success"))
     record = {
         **{"run": run.name, "row": run.row, "column": run.column},
         "training_seed": run.training_seed,
-        "state": "failed" if failure else "finished" if summary else "not finished",
-        "error": failure and failure["error"].splitlines()[0],
+        "state": "finished" if is_whole else "failed" if failure else "not finished",
+        "error": failure and f"{stage}: {failure['error'].splitlines()[0]}",
         "episodes": summary.get("episodes", 0),
         **{name: returned.get(name) for name in ("mean", "low", "high", "std")},
         "success": success.get("share"),
         **{f"success_{name}": success.get(name) for name in ("low", "high")},
         "files": {key: _address(folder, file) for key, file in files.items()},
     }
-    if record["state"] != "finished":
+    if not is_whole:
         return record, None
     rows = read_table(path / "episodes.csv", ("seed", "return"))
     if len(rows) < summary["episodes"]:  # a film of chosen episodes

@@ -67,6 +67,8 @@ def suite(tmp_path_factory):
         write_run(folder, SuiteRun(f"r{ROWS.index(row)} {column}", row, column), returns)
         for (row, column), returns in RETURNS.items()
     ]
+    plots_log = folder / runs[0].name / "logs/plots.log"
+    plots_log.write_text('{"error": "no room", "unusable": [], "stopped": false}\n')
     alone = SuiteRun("alone", "<b>x</b>", "dqn")
     write_run(folder, alone, range(-300, -290), seed=1000)
     assert write_suite(folder, [*runs, alone], False, NO_SPEC) == "11 runs, 2 without results"
@@ -148,8 +150,9 @@ def test_suite_marks_only_differences_that_exclude_zero(page, suite):
 
 def test_suite_says_which_runs_failed_and_why(page):
     cells = [cell.text for cell in all_of(page, "td") if "failed" in cell.text]
-    assert len(cells) == 1 and ERROR in cells[0] and "detail" not in cells[0]
-    log = one(page, "td .why a")
+    assert len(cells) == 2 and f"simulate: {ERROR}" in cells[1] and "detail" not in cells[1]
+    assert "plots: no room" in all_of(page, ".cell")[0].text  # a view, so the means are right
+    log = all_of(page, "td .why a")[1]
     assert "failed" in one(page, "#unfinished + ul").text
     log.click()
     wait(page, "document.body.textContent.includes('playing')")

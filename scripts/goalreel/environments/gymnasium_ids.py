@@ -315,10 +315,23 @@ def environment_files(env: str, wrappers: Collection[str] = ()) -> dict[str, str
         return {}
     digests = {}
     for name in sorted(_modules(env, wrappers)):
-        path = getattr(sys.modules.get(name), "__file__", None)
+        path = _file_of(name)
         if path and not _is_installed(path):
             digests[name] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     return digests
+
+
+def _file_of(module: str) -> str | None:
+    """Return the file of a module, imported or not, None if it is not a Python file."""
+    if module in sys.modules:
+        return getattr(sys.modules[module], "__file__", None)
+    top, *names = module.split(".")
+    found = importlib.util.find_spec(top)
+    if found is None or not names:
+        return found and found.origin
+    paths = [Path(folder, *names) for folder in found.submodule_search_locations or ()]
+    files = [file for path in paths for file in (path / "__init__.py", path.with_suffix(".py"))]
+    return next((str(file) for file in files if file.is_file()), None)
 
 
 def _modules(env: str, wrappers: Collection[str]) -> set[str]:

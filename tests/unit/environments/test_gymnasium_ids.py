@@ -1,6 +1,8 @@
 """If an environment cannot run, the error before the run says what to type."""
 
+import importlib
 import re
+import sys
 from pathlib import Path
 
 import gymnasium
@@ -10,6 +12,7 @@ from conftest import CONTINUOUS
 from message_form import rejection
 from recordings import said_by
 
+from goalreel.environments import gymnasium_ids
 from goalreel.environments.gymnasium_ids import (
     environment_errors,
     environment_tools,
@@ -141,3 +144,14 @@ def test_tools_are_the_packages_that_step_and_render(monkeypatch):
     tools = {"LunarLander-v3": ("Box2D", "pygame-ce"), "HalfCheetah-v5": ("mujoco",)}
     tools |= {"CartPole-v1": ("pygame-ce",), "ALE/Pong-v5": ("ale-py",)}
     assert {env: environment_tools(env) for env in tools} == tools
+
+
+def test_digests_of_environments_do_not_depend_on_imports(monkeypatch):
+    """A job of an editable package imports less than the process that plans it."""
+    module = "gymnasium.envs.classic_control.cartpole"
+    monkeypatch.setattr(gymnasium_ids, "_is_installed", lambda path: False)
+    importlib.import_module(module)
+    imported = gymnasium_ids.environment_files("CartPole-v1")
+    monkeypatch.delitem(sys.modules, module)
+    assert gymnasium_ids.environment_files("CartPole-v1") == imported
+    assert set(imported) == {module}

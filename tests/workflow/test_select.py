@@ -1,6 +1,7 @@
 """A film of chosen episodes: all are played, and the chosen ones are as in a film of all."""
 
 import itertools
+import json
 from functools import partial
 
 import av
@@ -32,11 +33,15 @@ CART = {"env": "CartPole-v1", "episodes": 90, "shard_size": 2}
 RANDOM_CAR = {"policy": {"name": "pump", "epsilon": 0.3}}
 
 
-def film(folder, **options):
+def film(folder, stages=tuple(FILM), **options):
     """Make a film in this process, and return its table and the frames of its episodes."""
     plan = Plan(load_config(options | {"results": str(folder)}), REPOSITORY / "scripts")
-    for stage in FILM:
+    for stage in stages:
         for spec, paths in plan.jobs(stage):
+            if stage == "report":  # it takes the first shard
+                paths = {
+                    k: path[0] if isinstance(path, list) else path for k, path in paths.items()
+                }
             cli.program(stage)(spec, **paths)
     caches = [open_cache(path) for path in sorted(folder.glob("frames/*.npz"))]
     frames = [
@@ -76,8 +81,8 @@ def test_chosen_episodes_are_those_of_their_seeds(tmp_path, options):
 
 
 def test_table_and_film_count_all_played_episodes(tmp_path):
-    options = {**CART, "success": 20, "film": {"select": {"failed": 60}}}
-    table, _ = film(tmp_path, **options)
+    options = {**CART, "success": 20, "film": {"select": {"failed": 60}}, "report": {"embed": True}}
+    table, _ = film(tmp_path, (*FILM, "plots", "report"), **options)
     everything = pd.read_csv(tmp_path / "played.csv")
     failed = everything[everything["return"] < 20]
     assert 0 < len(failed) < 60  # fewer than asked
@@ -90,6 +95,11 @@ def test_table_and_film_count_all_played_episodes(tmp_path):
         assert video.metadata["title"] == f"CartPole-v1: {len(failed)} of 90 episodes"
         titles = [chapter["metadata"]["title"] for chapter in video.chapters()]
     assert titles[-1].startswith(f"Episode {failed['episode'].iloc[-1]} · seed ")
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert f"{len(failed)} of 90 episodes" in page and f'"share":[{share},' in page
+    assert "of all 90 episodes, those that failed." in page
+    mean = json.loads((tmp_path / "summary.json").read_text())["return"]["mean"]
+    assert mean == pytest.approx(everything["return"].mean())
     with pytest.raises(GoalreelError, match=r"film.select.failed: None of 90 episodes failed\. "):
         film(tmp_path / "none", **options | {"success": 1})
     outside = everything[~everything["filmed"]]["episode"].iloc[0]

@@ -9,6 +9,8 @@ from goalreel.stage_program import stage
 
 @stage
 def encode(spec, frames, trajectories, output, coded_atlas=None, height: int = 0, width: int = 0):
+    from dataclasses import replace
+
     from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
     from goalreel.errors import GoalreelError
     from goalreel.films.segment import assemble_blocks, assemble_segment, encode_segment
@@ -23,19 +25,18 @@ def encode(spec, frames, trajectories, output, coded_atlas=None, height: int = 0
     encoder = config["film_encoder"]
     seen = texts, config["overlay.hud"], encoder["encoder"] == "assemble", config["render.scale"]
     cache = add_overlay(images, episodes, env, *seen)
-    titles = None
     if card:
         rows = map(episodes.episodes.row, range(len(episodes)))
         lines = [card_texts(row, env, card["policy"], unit, card["count"]) for row in rows]
         titles = title_cards(cache.background.shape[:2], lines, card["frames"])
+        cache = replace(cache, titles=titles)
     extra = {"source": cache.source} | ({"sizes": images.sizes} if images.sizes else {})
     fps, comment = config["film.fps"], spec.extended(**extra).text
     if encoder["encoder"] != "assemble":
         make = encode_segment if encoder["encoder"] == "x264" else assemble_blocks
-        make(cache, output, fps, encoder, comment, titles)
+        make(cache, output, fps, encoder, comment)
     elif coded_atlas is None:
         raise GoalreelError("--coded-atlas: Needed to assemble this film. Add --coded-atlas FILE.")
     else:
-        coded = read_coded_atlas(coded_atlas)
-        assemble_segment(cache, coded, episodes, output, fps, comment, titles)
-    return f"{len(cache) + len(titles or ())} frames in {output.stat().st_size} bytes"
+        assemble_segment(cache, read_coded_atlas(coded_atlas), episodes, output, fps, comment)
+    return f"{len(cache) + len(cache.titles or ())} frames in {output.stat().st_size} bytes"

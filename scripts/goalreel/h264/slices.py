@@ -35,6 +35,7 @@ class SliceHeader:
     # P slices: (weight, offset) of Y, U and V for each further entry of the reference picture in
     # list 0, see prediction.plain_color.
     colors: tuple = ()
+    frame_num: int = 0  # 0 for the value of the kind of picture
 
 
 class HeaderBits(NamedTuple):
@@ -56,8 +57,8 @@ def header_bits(header: SliceHeader) -> HeaderBits:
     if is_ordered and (len(bits) + FRAME_NUM_BITS) % 8 == 0:
         bits = BitWriter().ue(header.first_mb).ue(code + _ALL).ue(0)
     frame_num = len(bits)
-    # A chained stream gets its frame_num later. Other P pictures are no references: always 1.
-    bits.u(FRAME_NUM_BITS, int(is_ordered))
+    # Most slices of a chained stream get it later. Other P pictures are no references: always 1.
+    bits.u(FRAME_NUM_BITS, header.frame_num or int(is_ordered))
     if header.idr_pic_id is not None:
         bits.ue(header.idr_pic_id)
     order = len(bits)

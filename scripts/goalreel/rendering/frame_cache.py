@@ -60,6 +60,7 @@ class FrameCache:
     source: str = ""  # digest of the trajectories that it shows
     spec: Spec = NO_SPEC  # how it was made
     sizes: list[list[int]] | None = None  # smallest and largest (H, W) of a BlockLayer
+    titles: "FrameCache | None" = None  # the title cards before its episodes, as an episode each
 
     def __len__(self) -> int:
         """Return the number of frames."""

@@ -8,7 +8,7 @@ differences come from training.
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -65,8 +65,7 @@ def read_learner(policy: Mapping, trained: Path | None) -> CheckpointPolicies:
 class LearningFilm:
     """The frames of the film, its chapters and its table."""
 
-    cache: FrameCache  # of the attempts
-    titles: FrameCache | None  # their title cards
+    cache: FrameCache  # of the attempts, with title cards
     chapters: tuple[Chapter, ...]  # one per attempt, with its card
     # One row per attempt: checkpoint_step, attempt (from 1), seed, steps, return, the outcome,
     # first_frame (of the reset state), frames (steps + 1), card_frames (before first_frame).
@@ -108,12 +107,14 @@ def learning_film(
         overlay = labels, config["overlay.hud"], False, config["render"]["scale"]
         cache = add_overlay(cache, played, env, *overlay)
         cards = card_frames(config["overlay.title_card"], config["film.fps"])
-        titles = title_cards(cache.background.shape[:2], texts, cards) if cards else None
+        if cards:
+            titles = title_cards(cache.background.shape[:2], texts, cards)
+            cache = replace(cache, titles=titles)
         lengths = np.diff(cache.offsets)
         starts = cache.offsets[:-1] + cards * np.arange(1, len(cache.offsets))
         table = table.assign(first_frame=starts, frames=lengths, card_frames=cards)
         chapters = map(Chapter, (lengths + cards).tolist(), labels)
-        yield LearningFilm(cache, titles, tuple(chapters), table)
+        yield LearningFilm(cache, tuple(chapters), table)
 
 
 def play_attempts(
@@ -139,6 +140,5 @@ def write_film(path: str | os.PathLike, film: LearningFilm, title: str, spec: Sp
     fps, comment = spec.config["film.fps"], spec.extended(source=film.cache.source).text
     with replacing(path) as temporary:
         segment = temporary.with_suffix(".segment.mp4")
-        how = spec.config["view_encoder"], comment, film.titles
-        encode_segment(film.cache, segment, fps, *how)
+        encode_segment(film.cache, segment, fps, spec.config["view_encoder"], comment)
         join([(segment, film.chapters)], temporary, fps, title, comment)

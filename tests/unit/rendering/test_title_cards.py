@@ -1,6 +1,7 @@
 """Title cards name the episode at every size, and every encoder shows them before it."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,12 +70,13 @@ def segment_of(kind, path):
         made, cache = film(path.with_suffix(".npz"), environment, range(3))
         cache = add_overlay(cache, made, "CartPole-v1", ["first", "second", "third"], True)
     cards = title_cards(cache.background.shape[:2], lines(3), FRAMES)
+    cache = replace(cache, titles=cards)
     if kind == "atlas":
-        assemble_segment(cache, coded, made, path, 30, "{}", cards)
+        assemble_segment(cache, coded, made, path, 30, "{}")
     elif kind == "blocks":
-        assemble_blocks(cache, path, 30, {"qp": 20, "card_qp": 12}, "{}", cards)
+        assemble_blocks(cache, path, 30, {"qp": 20, "card_qp": 12}, "{}")
     else:
-        encode_segment(cache, path, 30, QP, "{}", cards)
+        encode_segment(cache, path, 30, QP, "{}")
     return cards, cache
 
 

@@ -82,7 +82,7 @@ def test_learning_film_shows_gymnasium_frames_below_labels(film, atlases):
         for frame, picture in zip(frames, pictures, strict=True):
             assert np.array_equal(frame[LABEL_HEIGHT:], picture[LABEL_HEIGHT:])
             assert np.array_equal(frame[:, 552:], picture[:, 552:]), "the flag is not covered"
-        assert row["card_frames"] == len(film.titles.episode(number)) == CARD
+        assert row["card_frames"] == len(film.cache.titles.episode(number)) == CARD
         assert (frames[:, :LABEL_HEIGHT, :552] == frames[0, :LABEL_HEIGHT, :552]).all(), "it stays"
     assert {row["reached"] for row in rows_of(film)} == {True, False}
 
@@ -110,7 +110,7 @@ def test_checkpoints_start_from_the_seeds_of_the_film(film):
     assert list(table) == columns.split()
     ends = (table.first_frame + table.frames).tolist()
     assert (table.first_frame - table.card_frames).tolist() == [0, *ends[:-1]]
-    assert ends[-1] == len(film.cache) + len(film.titles)
+    assert ends[-1] == len(film.cache) + len(film.cache.titles)
 
 
 def test_file_holds_frames_keyframes_and_chapters(film, tmp_path):
@@ -118,10 +118,12 @@ def test_file_holds_frames_keyframes_and_chapters(film, tmp_path):
     write_film(path, film, HARSH, spec_of({}))
     assert [*tmp_path.iterdir()] == [path], "no temporary file is left"
     shown = iter(decoded(path))
-    for number, part in itertools.product(range(len(film.chapters)), (film.titles, film.cache)):
+    for number, part in itertools.product(
+        range(len(film.chapters)), (film.cache.titles, film.cache)
+    ):
         for frame in Yuv420p(part).frames(part.episode(number)):
             assert np.array_equal(next(shown), frame)
-    starts = (film.cache.offsets + film.titles.offsets)[:-1].tolist()
+    starts = (film.cache.offsets + film.cache.titles.offsets)[:-1].tolist()
     with av.open(str(path)) as container:
         assert container.metadata["title"] == HARSH
         assert json.loads(container.metadata["comment"])["source"] == film.cache.source

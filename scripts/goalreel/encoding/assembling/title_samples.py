@@ -5,16 +5,16 @@ The pictures after it skip all macroblocks. A card refers to nothing else, and n
 """
 
 from collections.abc import Iterable
+from typing import IO
 
 import numpy as np
 
 from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.yuv import Yuv420p, cut_rows, pad_planes, planes
-from goalreel.h264.bits import put_numbers
 from goalreel.h264.inter import skip_run
 from goalreel.h264.macroblocks import SIDE, Planes
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS, StreamParameters
-from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
+from goalreel.h264.slices import SliceHeader, slice_nal
 from goalreel.rendering.frame_cache import FrameCache
 
 _IDR_PIC_ID = 3  # no other IDR picture has it: adjacent ones must differ in it (7.4.3)
@@ -22,8 +22,10 @@ _REF_IDC = 2
 _QP = 36  # legible, as the paper of cards has no residual
 
 
-def title_samples(titles: FrameCache, stream: StreamParameters) -> list[list[bytes]]:
-    """Return the samples of each card.
+def write_title_samples(
+    file: IO[bytes], titles: FrameCache, stream: StreamParameters
+) -> list[np.ndarray]:
+    """Write the samples of all cards, and return the sizes of those of each, in bytes.
 
     titles: the cards, from rendering.title_cards; stream: the parameters of the film.
     """
@@ -36,20 +38,34 @@ def title_samples(titles: FrameCache, stream: StreamParameters) -> list[list[byt
         [plane.copy() for plane in cut_rows(planes(picture), SIDE * first, SIDE * end)]
         for picture in pictures.frames(range(0, len(titles), frames))
     ]
-    cut = zip(
-        _rows(planes(pictures[0])), _rows(map(np.stack, zip(*parts, strict=True))), strict=True
-    )
-    coded = iter(code_strips(tuple(map(np.concatenate, cut)), _QP).unpack())
+    varying = _rows(map(np.stack, zip(*parts, strict=True)))
+    strips = map(np.concatenate, zip(_rows(planes(pictures[0])), varying, strict=True))
+    coded = iter(code_strips(tuple(strips), _QP).unpack())
     poc = None if stream.chained else 0
+
+    def unit(header: SliceHeader, data: np.ndarray) -> bytes:
+        nal = slice_nal(header, data)
+        return len(nal).to_bytes(stream.length_bytes, "big") + nal
 
     def code_row(row: int) -> bytes:
         header = SliceHeader("I", row * columns, _IDR_PIC_ID, poc, _REF_IDC, _QP)
-        return _prefixed(slice_nal(header, next(coded)), stream)
+        return unit(header, next(coded))
 
-    common = [*map(code_row, range(rows))]
-    above, below = b"".join(common[:first]), b"".join(common[end:])
-    rest = [_skipped(order, stream) for order in range(1, frames)]
-    return [[b"".join([above, *map(code_row, range(first, end)), below]), *rest] for _ in parts]
+    def repeat(order: int) -> bytes:
+        header = SliceHeader("P", 0, poc_lsb=2 * order)
+        if stream.chained:
+            number = order % (1 << FRAME_NUM_BITS)
+            header = SliceHeader("P", 0, poc_lsb=None, ref_idc=_REF_IDC, frame_num=number)
+        return unit(header, skip_run(columns * rows))
+
+    common, rest = [*map(code_row, range(rows))], [*map(repeat, range(1, frames))]
+    sizes = []
+    for _ in parts:
+        samples = [b"".join([*common[:first], *map(code_row, range(first, end)), *common[end:]])]
+        samples += rest
+        file.writelines(samples)
+        sizes.append(np.array([*map(len, samples)]))
+    return sizes
 
 
 def _rows(pictures: Iterable[np.ndarray]) -> Planes:
@@ -57,20 +73,3 @@ def _rows(pictures: Iterable[np.ndarray]) -> Planes:
     shares = SIDE, SIDE // 2, SIDE // 2
     padded = zip(pad_planes(tuple(pictures)), shares, strict=True)
     return tuple(plane.reshape(-1, side, plane.shape[-1]) for plane, side in padded)
-
-
-def _skipped(order: int, stream: StreamParameters) -> bytes:
-    """Return the picture with this index in a card, which repeats the one before."""
-    columns, rows = stream.macroblocks
-    if stream.chained:
-        header = SliceHeader("P", 0, poc_lsb=None, ref_idc=_REF_IDC)
-    else:
-        header = SliceHeader("P", 0, poc_lsb=2 * order)
-    unit = bytearray(slice_nal(header, skip_run(columns * rows)))
-    if stream.chained:
-        put_numbers(unit, np.array([8 + header_bits(header).frame_num]), order, FRAME_NUM_BITS)
-    return _prefixed(unit, stream)
-
-
-def _prefixed(unit: bytes, stream: StreamParameters) -> bytes:
-    return len(unit).to_bytes(stream.length_bytes, "big") + unit

@@ -19,7 +19,7 @@ _STEP_MB = 100  # the unit of requested memory
 _EPISODE_STEPS = 1000  # of an episode without max_episode_steps; few take as long as Atari's 27,000
 # A shard that goalreel steps: MB, MB per reach, MB per frame of 600x400, ms per reach.
 _COMPUTED = {"simulate": (60, 0.015, 0, 0.4), "render": (150, 0.04, 25, 0.7)}
-_COMPUTED |= {"encode": (100, 0.2, 120, 3), "play": (60, 0.015, 0, 0.4)}
+_COMPUTED |= {"encode": (100, 0.3, 120, 4), "play": (60, 0.015, 0, 0.4)}
 _X264_MS = 130.0  # to encode a reach with x264
 # A shard that Gymnasium steps: MB (for MuJoCo with Mesa), MB per frame, ms per frame. CarRacing
 # takes 40 ms to play a frame, MuJoCo 180.

@@ -29,8 +29,12 @@ def card_texts(
 ) -> tuple[str, ...]:
     """Return the lines of an episode's card.
 
-    row: its columns in the tables; policy: its label; unit: "reach" or "episode"; count: of the
-    film's reaches or episodes.
+    Args:
+        row: its columns in the tables.
+        env: the environment's id.
+        policy: the policy's label.
+        unit: "reach" or "episode".
+        count: the number of reaches or episodes of the run.
     """
     seed = f"seed {row['seed']}" + (f" · attempt {row['attempt']}" if row["attempt"] else "")
     return env, policy, f"{unit.capitalize()} {row['reach']:,} of {count:,}", seed
@@ -39,7 +43,7 @@ def card_texts(
 def title_cards(size: tuple[int, int], texts: Sequence[tuple[str, ...]], frames: int) -> FrameCache:
     """Return title cards with the lines of `card_texts`, each as an episode of equal frames.
 
-    size: (height, width) of the frames; frames: the number of frames of each card.
+    size: (height, width) of the frames. frames: the number of frames of each card.
     """
     scale = min(size[0] / 400, size[1] / 600)
     room = size[1] - 2 * round(_MARGIN * scale)

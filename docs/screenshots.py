@@ -1,7 +1,8 @@
-"""Make the images of README.md and docs/ from two runs, except films.webp.
+"""Make the images of README.md and docs/ from two runs and a suite, except films.webp.
 
     snakemake -j 2 all grid swarm phase stills report
     snakemake training_progress --config policy=dqn results=results-dqn
+    snakemake --configfile suite.yaml --config results=results-suite      see docs/how-to/suites.md
     python docs/screenshots.py      in an environment with envs/locks/test.txt
 
 The report's screenshot needs Chromium and its driver (Debian: chromium chromium-driver).
@@ -35,10 +36,10 @@ from goalreel.simulation.reaches import simulate_reaches  # noqa: E402
 ENV, CAPTION = "MountainCar-v0", "Reach {reach} · seed {seed} · {steps} steps"
 
 
-def save(name: str, frame: np.ndarray | Image.Image) -> None:
-    """Save an image with a width of 600 pixels and a palette."""
+def save(name: str, frame: np.ndarray | Image.Image, width: int = WIDTH) -> None:
+    """Save an image with a width and a palette."""
     image = frame if isinstance(frame, Image.Image) else Image.fromarray(frame)
-    size = WIDTH, round(image.height * WIDTH / image.width)
+    size = width, round(image.height * width / image.width)
     small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
     small.quantize(256, dither=Image.Dither.NONE).save(IMAGES / name, optimize=True)
 
@@ -95,8 +96,8 @@ def blocks_frame(seed: int, step: int) -> np.ndarray:
     return outlined
 
 
-def save_report() -> None:
-    """Save a screenshot of the report's upper part, with an episode selected."""
+def save_page(name: str, page: Path, size: tuple[int, int], script: str, width: int) -> None:
+    """Save a screenshot of a page's upper part, after a script that calls arguments[0]."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
@@ -104,17 +105,14 @@ def save_report() -> None:
     with tempfile.TemporaryDirectory() as profile:
         for flag in ("headless", "no-sandbox", "disable-gpu", f"user-data-dir={profile}"):
             options.add_argument(f"--{flag}")
-        options.add_argument("--window-size=1280,860")
+        options.add_argument("--window-size={},{}".format(*size))
+        options.add_argument("--blink-settings=primaryHoverType=2,availableHoverTypes=2")  # a mouse
         driver = webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver"))
-        driver.get((RESULTS / "report" / "index.html").as_uri())
-        driver.execute_async_script(
-            "const done = arguments[0]; const film = document.getElementById('film');"
-            "film.addEventListener('seeked', () => setTimeout(done, 3000), {once: true});"
-            "document.querySelectorAll('[role=option]')[4].click();"
-        )
-        driver.save_screenshot(str(Path(profile, "report.png")))
-        with Image.open(Path(profile, "report.png")) as screenshot:
-            save("report.png", screenshot)
+        driver.get(page.as_uri())
+        driver.execute_async_script(f"const done = arguments[0]; {script}")
+        driver.save_screenshot(str(Path(profile, name)))
+        with Image.open(Path(profile, name)) as screenshot:
+            save(name, screenshot, width)
         driver.quit()
 
 
@@ -131,4 +129,12 @@ if __name__ == "__main__":
     number = last.first_frame + last.steps - 12
     save("learning.png", film_frame(learned / "training_progress.mp4", number))
     save("poster.png", Image.open(RESULTS / "stills" / "poster.png"))
-    save_report()
+    save_page(
+        *("report.png", RESULTS / "report" / "index.html", (1280, 860)),
+        "const film = document.getElementById('film');"
+        "film.addEventListener('seeked', () => setTimeout(done, 3000), {once: true});"
+        "document.querySelectorAll('[role=option]')[4].click();",
+        WIDTH,
+    )
+    suite = RESULTS.with_name("results-suite") / "index.html"
+    save_page("suite.png", suite, (900, 930), "setTimeout(done, 3000);", 900)

@@ -433,7 +433,8 @@ _VIEWS["index"] = Stage(
     when=lambda run: False,  # it is planned by SuitePlan
     needs="suite={env: [A, B]}",
     tools=("jinja2", "matplotlib", "numpy", "pandas"),
-    files=tuple(f"report/templates/{name}" for name in ("suite.html.j2", "suite.css", "suite.js")),
+    files=("report/templates/colors.css", "report/templates/suite.html.j2")
+    + ("report/templates/suite.css", "report/templates/suite.js"),
     scope="any",
     local=True,
     conda="report",

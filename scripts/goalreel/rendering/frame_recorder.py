@@ -183,17 +183,11 @@ class FrameRecorder:
 def check_first_episode(
     environment: GymnasiumEnvironment, episode: Episode, seconds: float
 ) -> None:
-    """Check an episode that was played without frames, as FrameRecorder checks a filmed one.
+    """Check the first episode of a shard that is played without frames, as FrameRecorder does.
 
     An instance that can render replays it, because it may step differently.
 
-    Args:
-        environment: the environment, which then knows whether instances can be reused.
-        episode: the first episode of the shard.
-        seconds: the time that the episodes so far took.
-
-    Raises:
-        GoalreelError: a step differs in a replay.
+    seconds: the time that the episodes so far took
     """
 
     def compare(env=None) -> None:

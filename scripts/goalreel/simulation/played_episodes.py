@@ -38,7 +38,7 @@ from goalreel.simulation.reaches import to_batch
 from goalreel.simulation.recording_file import Recording
 from goalreel.simulation.trajectories import Attempts, Trajectories, concatenate
 
-VERSION = 1
+_VERSION = 1
 _KIND = "played"
 _COLUMNS = [field.name.rstrip("_") for field in fields(Attempts)]
 _MAX_EPISODES = 4096  # whose states are in memory
@@ -66,22 +66,17 @@ def play_episodes(
 ) -> tuple[PlayedEpisodes, np.ndarray]:
     """Play one episode for each number, and return them with the actions of all, (steps, ...).
 
-    Args:
-        numbers: the numbers of the episodes.
-        root_seed: the run's seed, from which the seeds of episodes are derived.
-        environment: the environment to play in.
-        policy: the policy to play.
-        seeds: the seed of each episode, or None to derive them.
-        check: called with the first episode and the seconds that its batch took.
+    Calls `check` with the first episode and the seconds that its batch took. The other arguments
+    are those of `simulate_reaches`.
     """
     policy.check(environment)
-    fixed, log, began = None if seeds is None else np.array(seeds), ProgressLog(), time.monotonic()
+    log, began = ProgressLog(), time.monotonic()
     rows, last_states, actions, steps = [], [], [], 0
     size = min(environment.max_envs, _MAX_EPISODES)
     for first in range(numbers.start, numbers.stop, size):
         batch = np.arange(first, min(first + size, numbers.stop))
-        derived = episode_seeds(root_seed, batch, 0) if fixed is None else None
-        started = derived if fixed is None else fixed[batch - numbers.start]
+        fixed = seeds and np.array(seeds[first - numbers.start :][:size])
+        started = episode_seeds(root_seed, batch, 0) if fixed is None else fixed
         episodes = simulate_episodes(started, environment, policy)
         if check is not None and first == numbers.start:
             check(episodes[0], time.monotonic() - began)
@@ -97,14 +92,14 @@ def write_played(
     path: str | os.PathLike, played: PlayedEpisodes, actions: np.ndarray, spec: Spec
 ) -> None:
     """Write a played file; the bytes depend only on the arguments."""
-    arrays = npz.header(_KIND, VERSION) | {"spec": np.array(spec.text)}
+    arrays = npz.header(_KIND, _VERSION) | {"spec": np.array(spec.text)}
     arrays |= dict(zip(_COLUMNS, vars(played.rows).values(), strict=True))
     npz.write(path, arrays | {"last_states": played.last_states, "actions": actions})
 
 
 def read_played(paths: Sequence[Path]) -> PlayedEpisodes:
     """Read the episodes of played files, without their actions."""
-    parts = [npz.read(path, _KIND, VERSION, [*_COLUMNS, "last_states"]) for path in paths]
+    parts = [npz.read(path, _KIND, _VERSION, [*_COLUMNS, "last_states"]) for path in paths]
     rows = concatenate(Attempts(*map(part.get, _COLUMNS)) for part in parts)
     return PlayedEpisodes(rows, np.concatenate([part["last_states"] for part in parts]))
 
@@ -129,23 +124,15 @@ def write_selection(
     """
     rows, size, actions = played.rows, spec.shard["size"], []
     for shard in np.unique(numbers // size).tolist():
-        held = rows.steps[shard * size : (shard + 1) * size]
-        ends = np.cumsum(held)
-        recorded = npz.read(paths[shard], _KIND, VERSION, ["actions"])["actions"]
-        for place in (numbers[numbers // size == shard] - shard * size).tolist():
-            actions.append(recorded[ends[place] - held[place] : ends[place]])
+        ends = np.cumsum(rows.steps[shard * size : (shard + 1) * size])
+        parts = np.split(npz.read(paths[shard], _KIND, _VERSION, ["actions"])["actions"], ends)
+        actions += [parts[place] for place in numbers[numbers // size == shard] % size]
     chosen = rows.take(numbers)
     offsets = np.concatenate([[0], np.cumsum(chosen.steps)])
     joined = np.concatenate(actions).reshape(int(offsets[-1]), -1)
-    recording_blocks.write_blocks(
-        path,
-        Recording(offsets, chosen.seed, "actions", joined),
-        spec,
-        numbers=numbers,
-        **_outcomes(chosen, played.last_states[numbers]),
-        shares=shares,
-        played=np.array(len(played)),
-    )
+    recording = Recording(offsets, chosen.seed, "actions", joined)
+    more = _outcomes(chosen, played.last_states[numbers]) | {"numbers": numbers, "shares": shares}
+    recording_blocks.write_blocks(path, recording, spec, **more, played=np.array(len(played)))
 
 
 def _outcomes(rows: Attempts, last_states: np.ndarray) -> dict[str, np.ndarray]:
@@ -162,17 +149,16 @@ def check_replay(path: str | os.PathLike, episodes: range, replayed: Trajectorie
         episodes: their places in the selection.
         replayed: their trajectories.
     """
-    found = _outcomes(replayed.episodes, replayed.states[replayed.offsets[1:] - 1])
+    rows = replayed.episodes
+    found = _outcomes(rows, replayed.states[replayed.offsets[1:] - 1])
     expected = npz.read(path, recording_blocks.KIND, recording_blocks.VERSION, found)
     for name, values in found.items():
         pairs = zip(expected[name][episodes.start : episodes.stop], values, strict=True)
-        for place, pair in enumerate(pairs):
-            if not np.array_equal(*(np.asarray(value, float) for value in pair), equal_nan=True):
-                row = replayed.episodes.row(place)
+        for number, pair in zip(rows.reach, pairs, strict=True):
+            if not np.array_equal(*np.array(pair, float), equal_nan=True):
                 raise GoalreelError(
-                    f"film.select: Episode {row['reach']} (seed {row['seed']}) has a different "
-                    f"{name.replace('_states', ' state')} in a replay. Make episodes depend only "
-                    "on their seed, or film all of them."
+                    f"film.select: Episode {number} has a different {name.replace('_', ' ')} in a "
+                    "replay. Make episodes depend only on their seed, or film all of them."
                 )
 
 

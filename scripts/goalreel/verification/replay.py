@@ -52,11 +52,8 @@ def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
     if "selection" in run.input_digests:
         numbers = read_shares(results / "selection.npz")["numbers"].tolist()
         if number not in numbers:
-            raise GoalreelError(
-                f"{results}: Episode {number} is not in the film. Film it: "
-                f"--config 'film={{select: [{number}]}}'\n  "
-                f"in the film: {', '.join(map(str, numbers[:10]))}{', …' * (len(numbers) > 10)}"
-            )
+            fix = f"Film it: --config 'film={{select: [{number}]}}'"
+            raise GoalreelError(f"{results}: Episode {number} is not in the film. {fix}")
         place = numbers.index(number)
     if place not in range(run.shard["reaches"]):
         last = run.shard["reaches"] - 1

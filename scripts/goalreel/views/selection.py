@@ -50,7 +50,9 @@ def choose_episodes(
         chosen = np.lexsort((farthest, alike))[: select["rarest"]]
     elif kind == "clusters":
         features = (played.last_states.T, rows.return_, rows.terminated, rows.truncated)
-        labels, chosen = cluster(_standardized(np.vstack(features).T), select["clusters"])
+        points = np.nan_to_num(np.vstack(features).T)
+        points = (points - points.mean(axis=0)) / np.maximum(points.std(axis=0), 1e-9)
+        labels, chosen = cluster(points, select["clusters"])
         alike = np.bincount(labels)[labels]
     else:
         chosen, ordered = select_episodes(select, rows), np.sort(values)
@@ -70,13 +72,6 @@ def _count_near(values: np.ndarray, endings: np.ndarray) -> np.ndarray:
         first = np.searchsorted(ordered, values[same] - near, "left")
         counts[same] = np.searchsorted(ordered, values[same] + near, "right") - first
     return counts
-
-
-def _standardized(features: np.ndarray) -> np.ndarray:
-    """Return features (episodes, numbers) with mean 0 and standard deviation 1, or 0."""
-    features = np.nan_to_num(features)
-    spread = features.std(axis=0)
-    return (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1)
 
 
 def cluster(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -97,7 +97,7 @@ def test_compare_film_shows_sides_in_step_and_marks_difference(compared, episode
     for seed, row in filmed.iterrows():
         start, length = round(row["start_s"] * 30), int(longest[seed])
         for (name, folder), (top, left) in zip(
-            SIDES.items(), [(92, 0), (92, 602), (546, 0)], strict=True
+            SIDES.items(), [(78, 0), (78, 602), (558, 0)], strict=True
         ):
             if seed not in episodes[name].index:
                 assert (frames[start][top:, left : left + 600] < 60).all(), "an empty cell"

@@ -125,17 +125,12 @@ def choose_seeds(
 ) -> dict[int, str]:
     """Return the seeds to film with the reason for each: the largest differences each way.
 
-    If all returns are equal, they are a few seeds, first those whose episodes differ.
-
-    Args:
-        pairs: the table of pairs.
-        differences: those of each pair, by seed.
-        table: the table of seeds.
-        names: the runs in the film.
+    If all returns are equal, they are a few seeds, first those whose episodes differ. `pairs` and
+    `differences` are from `compare_pairs`, `table` from `table_of_seeds`.
     """
     queues = []
-    for a, b, own in zip(pairs["a"], pairs["b"], differences, strict=True):
-        ordered = own.sort_values(kind="stable") if {a, b} <= {*names} else own[:0]
+    for a, b, by_seed in zip(pairs["a"], pairs["b"], differences, strict=True):
+        ordered = by_seed.sort_values(kind="stable") if {a, b} <= {*names} else by_seed[:0]
         for way, own in (("more", ordered[ordered > 0][::-1]), ("less", ordered[ordered < 0])):
             reason = f"{b} returns {{:,.6g}} {way} than {a}".format
             queues.append([(seed, reason(abs(value))) for seed, value in own.items()])

@@ -19,7 +19,7 @@ from goalreel.views.filmed_episodes import FilmedEpisode
 from goalreel.views.grid import Layout, choose_layout, frame_size, layout, scaled_movies
 from goalreel.views.grid_page import INK, PAPER, font_size, page_frames
 
-_HEADER, _HEADER_SIZE = 40, 20  # rows above the sides, and their font size
+_LINES = 3  # above each side: one for the page, a label, and a status
 _MARGIN, _BAR = 8, 4  # pixels next to text, and rows of the bar
 _GRAY: Color = (186, 193, 202)
 _EQUAL: Color = (72, 79, 89)  # of the bar
@@ -39,48 +39,46 @@ def film_seeds(
 
     Args:
         path: the MP4 file to write.
-        runs: the runs.
+        runs: the sides.
         reasons: the seeds in film order, with a text for each.
         table: that of `table_of_seeds`.
-        spec: the spec to store in the file, with the option view_encoder.
+        spec: stored in the file, with the option view_encoder.
 
     Returns:
         The second of the film at which each seed starts.
-
-    Raises:
-        GoalreelError: a frame cache cannot be used.
     """
     shape, sizes = _layout([frame_size(run.filmed) for run in runs])
-    rows, kept = (run.table["row"].reindex(list(reasons)).dropna() for run in runs), {}
+    numbers, kept = (run.table["row"].reindex(list(reasons)).dropna() for run in runs), {}
     sides = [
         scaled_movies(run.filmed, size, kept, own.astype(int))
-        for run, size, own in zip(runs, sizes, rows, strict=True)
+        for run, size, own in zip(runs, sizes, numbers, strict=True)
     ]
     steps = table.loc[list(reasons), [f"steps_{run.name}" for run in runs]].max(axis=1)
     fps, encoder = runs[0].fps, spec.config["view_encoder"]
     lengths = [int(most) + 1 + fps // 2 for most in steps]  # the last frames stay for half a second
     starts = np.cumsum([0, *lengths[:-1]])
+    width, size = shape.cell[0], font_size(shape.cell[0])
+    tall, _, _ = draw_text("", size, INK, PAPER).shape
+    rows = (tall + _BAR + 2) // 2 * 2  # of a status, even
 
     def frames() -> Iterator[np.ndarray]:
         for number, (seed, reason) in enumerate(reasons.items()):
             page = np.full((shape.size[1], shape.size[0], 3), PAPER, np.uint8)
-            place = f"{number + 1} of {len(reasons)}"
-            _write(page[_MARGIN:], f"seed {seed} · {reason}", place, _HEADER_SIZE, (INK, _GRAY))
+            title, place = f"seed {seed} · {reason}", f"{number + 1} of {len(reasons)}"
+            _write(page, title, place, round(shape.band / _LINES / 1.4), (INK, _GRAY))
             movies, corners = [], []
             for index, run in enumerate(runs):
-                (top, left), (width, _) = shape.corner(index), shape.cell
-                is_played = seed in run.table.index
+                (top, left), is_played = shape.corner(index), seed in run.table.index
                 words = run.name, run.policy if is_played else "not played"
-                cell = page[top - shape.band :, left : left + width]
-                _write(cell, " · ".join(dict.fromkeys(words)), "", font_size(width), (INK, INK))
+                label = page[top - rows - tall :, left : left + width]
+                _write(label, " · ".join(dict.fromkeys(words)), "", size, (INK, INK))
                 if is_played:
                     episode, movie = next(sides[index])
                     is_reference = not index or seed not in runs[0].table.index
                     differs = None if is_reference else table.at[seed, f"differs_{run.name}"]
-                    rows = shape.band // 2 + 2
-                    movies += [_status(run, episode, differs, width, rows)]
-                    movies += [_with_dark_end(movie, episode.row["steps"] < steps[seed])]
                     inset = [(shape.cell[i] - sizes[index][i]) // 4 * 2 for i in (0, 1)]
+                    movies += [_status(run, episode, differs, (rows, width, 3))]
+                    movies += [_with_dark_end(movie, episode.row["steps"] < steps[seed])]
                     corners += [(top - rows, left), (top + inset[1], left + inset[0])]
             yield from page_frames(page, movies, corners, lengths[number])
 
@@ -90,13 +88,13 @@ def film_seeds(
 
 def _layout(sizes: Sequence[tuple[int, int]]) -> tuple[Layout, list[tuple[int, int]]]:
     """Return the layout of frames of some sizes, and their sizes in it."""
-    shape = choose_layout(len(sizes), None, None, tuple(map(max, *sizes)), 2, _HEADER)
-    scaled = [layout(shape.rows, shape.columns, size, 2, _HEADER).cell for size in sizes]
+    shape = choose_layout(len(sizes), None, None, tuple(map(max, *sizes)), _LINES)
+    scaled = [layout(shape.rows, shape.columns, size, _LINES).cell for size in sizes]
     return replace(shape, cell=tuple(map(max, *scaled))), scaled
 
 
 def _status(
-    run: ComparedRun, episode: FilmedEpisode, differs: int | None, width: int, rows: int
+    run: ComparedRun, episode: FilmedEpisode, differs: int | None, shape: tuple[int, int, int]
 ) -> Iterator[np.ndarray]:
     """Yield the line above an episode for each of its frames, in yuv420p.
 
@@ -112,7 +110,7 @@ def _status(
         mark = "equal" if is_last and differs is pd.NA else ""
         mark = mark if is_equal else f"differs since step {differs:,}"
         text = f"{ending}step {step:,} · return {value:,.6g}"
-        yield _status_line(text, mark, _EQUAL if is_equal else _ACCENT, (rows, width, 3))
+        yield _status_line(text, mark, _EQUAL if is_equal else _ACCENT, shape)
 
 
 @lru_cache(1000)
@@ -124,7 +122,7 @@ def _status_line(text: str, mark: str, color: Color, shape: tuple[int, int, int]
 
 
 def _write(pixels: np.ndarray, left: str, right: str, size: int, inks: tuple[Color, Color]) -> None:
-    """Write texts at the top left and the top right, (h, w, 3)."""
+    """Write texts at the top left and the top right."""
     room = pixels.shape[1] - 2 * _MARGIN
     words = draw_text(right, size, inks[1], PAPER, room // 2)
     paste(pixels, words, 0, _MARGIN + room - words.shape[1])

@@ -46,7 +46,6 @@ class Layout:
     columns: int
     cell: tuple[int, int]  # width and height of a cell's frame, even
     band: int = 0  # rows above each frame for its captions, even
-    header: int = 0  # rows above all cells, even
 
     @property
     def size(self) -> tuple[int, int]:
@@ -58,16 +57,11 @@ class Layout:
         """Return the top and left of a cell's frame. Cells are numbered along the rows."""
         row, column = divmod(number, self.columns)
         pitch = self.band + self.cell[1] + _GUTTER
-        return self.header + row * pitch + self.band, column * (self.cell[0] + _GUTTER)
+        return row * pitch + self.band, column * (self.cell[0] + _GUTTER)
 
 
 def choose_layout(
-    episodes: int,
-    rows: int | None,
-    columns: int | None,
-    frame: tuple[int, int],
-    captions: int,
-    header: int = 0,
+    episodes: int, rows: int | None, columns: int | None, frame: tuple[int, int], captions: int
 ) -> Layout:
     """Return the layout for a number of episodes.
 
@@ -84,9 +78,9 @@ def choose_layout(
         sparse = free and r * c - episodes // -(-episodes // (r * c)) >= c
         if not (empty or sparse) and fewest <= r * c <= most:
             with contextlib.suppress(GoalreelError):
-                found.append(layout(r, c, frame, captions, header))
+                found.append(layout(r, c, frame, captions))
     if not found:
-        return layout(rows or 1, columns or 1, frame, captions, header)
+        return layout(rows or 1, columns or 1, frame, captions)
 
     largest = max(math.prod(shape.cell) for shape in found)
 
@@ -103,9 +97,7 @@ def choose_layout(
     return max(found, key=score)
 
 
-def layout(
-    rows: int, columns: int, frame: tuple[int, int], captions: int, header: int = 0
-) -> Layout:
+def layout(rows: int, columns: int, frame: tuple[int, int], captions: int) -> Layout:
     """Return the layout whose frames are as large as fit, but no larger than in the film.
 
     Args:
@@ -113,13 +105,12 @@ def layout(
         columns: of a page.
         frame: width and height of the frames.
         captions: the number of captions above each frame.
-        header: rows above all cells, even.
 
     Raises:
         GoalreelError: the cells would be too small.
     """
     wide = (_MAX_WIDTH + _GUTTER) // columns - _GUTTER
-    tall = (_MAX_HEIGHT - header + _GUTTER) // rows - _GUTTER
+    tall = (_MAX_HEIGHT + _GUTTER) // rows - _GUTTER
 
     def fit(band: int) -> tuple[int, int]:
         times = min(wide // frame[0], (tall - band) // frame[1], fitting_scale(frame[::-1]))
@@ -142,7 +133,7 @@ def layout(
             f"grid: In {rows} rows and {columns} columns, frames of {frame[0]}x{frame[1]} become "
             f"{width}x{height}, below {_MIN_WIDTH}x{_MIN_HEIGHT}. Choose fewer rows or columns."
         )
-    return Layout(rows, columns, (width, height), band, header)
+    return Layout(rows, columns, (width, height), band)
 
 
 def frame_size(filmed: FilmedEpisodes) -> tuple[int, int]:

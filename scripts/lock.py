@@ -14,5 +14,5 @@ def lock(spec, trajectories: Shards, frames: Shards, tables, output):
     path, made = Path(spec.config["check.file"]), lock_run(spec, trajectories, frames)
     for target in (output, path):
         write_text(target, made.text())
-    size, stride = format_bytes(path.stat().st_size), pluralize(made.facts["stride"], "step")
-    return f"{pluralize(len(made.episodes), 'episode')} in {path}, {size}, exact to {stride}"
+    size = format_bytes(path.stat().st_size)
+    return f"{pluralize(len(made.episodes), 'episode')} in {path}, {size}"

@@ -2,7 +2,6 @@
 
 import shutil
 
-import yaml
 from message_form import check_form
 from project import REPOSITORY
 
@@ -73,10 +72,6 @@ def test_check_finds_edits_of_an_environment(project):
     said = project.fail("check")
     assert "action in 4" in said and "film:" not in said
     assert "4 of 4 episodes identical" in project.run("check", config={"policy": "idle.py"})
-    options = yaml.safe_load((project.folder / "config.yaml").read_text(encoding="utf-8"))
-    options["policy"] |= {"file": "idle.py"}
-    (project.folder / "config.yaml").write_text(yaml.safe_dump(options))
-    assert "4 of 4 episodes identical" in project.run("check"), "the edit counts"
 
 
 def test_check_of_a_suite_gives_one_message(project):

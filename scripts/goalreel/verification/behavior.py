@@ -1,7 +1,7 @@
 """The behavior of a run: the checksums of its episodes, and their differences from a lock file.
 
 Each checksum covers an episode from the reset up to a step, so a difference changes all later ones.
-Those of a trace have 6 bits: of 64 differences, one appears only at the end of the next stride.
+Those of a trace have 6 bits: of 64 differences, one appears only at the next checksum.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ import goalreel
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.report.statistics import mean_interval
-from goalreel.simulation.trajectories import read_summary, read_trajectories
+from goalreel.simulation.trajectories import read_trajectories
 from goalreel.verification.lock_file import Lock, LockedEpisode
 
 _WHOLE, _FRAME = 6, 2  # characters of a checksum, 6 bits each, of all steps and of a frame
-_TRACES, _TRACE = 20_000, 20  # characters of all traces, or of each in a run of many episodes
-_FRAMES, _LEAST_FRAMES = 300, 3  # checksums of frames, of all episodes or of each
+# Checksums in a lock file: steps and frames of all episodes, but no fewer than these of each.
+_STEPS, _LEAST_STEPS, _FRAMES, _LEAST_FRAMES = 6000, 6, 300, 3
 # A step is an action, the observation after it and its reward.
 _QUANTITIES = ("action", "observation", "reward")
 
@@ -45,14 +45,14 @@ class PlayedEpisode(NamedTuple):
     steps: tuple[np.ndarray, np.ndarray, np.ndarray]  # states, actions, rewards
     frame: Callable[[int], np.ndarray] | None = None  # takes a step
 
-    def lock(self, stride: int, frames: int) -> LockedEpisode:
-        """Return its behavior, with checksums of each stride and of at most `frames` frames."""
-        seed, steps, return_ = (self.row[name] for name in ("seed", "steps", "return"))
+    def lock(self, steps: int, frames: int) -> LockedEpisode:
+        """Return its behavior, with checksums of at most so many steps and frames."""
+        seed, length, return_ = (self.row[name] for name in ("seed", "steps", "return"))
         ending = "+".join(word for word in ("terminated", "truncated") if self.row[word]) or "open"
-        whole, trace = self.checksums(_ends(steps, stride))
-        hashes = (_hash(self.frame(step)) for step in _shown(steps, frames))
+        whole, trace = self.checksums(_places(length, steps))
+        hashes = (_hash(self.frame(step)) for step in _shown(length, frames))
         shown = "".join(_code(hashed, _FRAME) for hashed in hashes)
-        return LockedEpisode(seed, steps, float(f"{return_:.10g}"), ending, *whole, shown, trace)
+        return LockedEpisode(seed, length, float(f"{return_:.10g}"), ending, *whole, shown, trace)
 
     def checksums(self, ends: Sequence[int]) -> tuple[list[str], str]:
         """Return the checksum of each quantity up to the last of some steps, and the trace.
@@ -68,23 +68,21 @@ class PlayedEpisode(NamedTuple):
                 trace.append(_code(hashed, 1))
         return [_code(hashed, _WHOLE) for hashed in hashes], "".join(trace)
 
-    def difference(self, locked: LockedEpisode, stride: int) -> Difference | None:
+    def difference(self, locked: LockedEpisode) -> Difference | None:
         """Return the first difference from the locked episode, None if there is none."""
-        count = len(locked.frames) // _FRAME
-        now, found = self.lock(stride, count), partial(Difference, locked.seed)
-        if now._replace(frames=locked.frames) == locked:
-            for i, (before, step) in enumerate(pairwise([-1, *_shown(now.steps, count)])):
-                code = slice(_FRAME * i, _FRAME * (i + 1))
-                if now.frames[code] != locked.frames[code]:
-                    return found("frame", before + 1, step)
+        steps, frames = len(locked.trace) // 3, len(locked.frames) // _FRAME
+        now, found = self.lock(steps, frames), partial(Difference, locked.seed)
+        if now == locked:
             return None
-        if now.seed != locked.seed:
-            return found("seed", 0, 0)
-        # A stride in which the new episode ends cannot be compared.
-        ends = [end for end in _ends(locked.steps, stride) if end <= now.steps]
+        if now._replace(frames=locked.frames) == locked:
+            for i, (before, step) in enumerate(pairwise([-1, *_shown(now.steps, frames)])):
+                if now.frames[: _FRAME * (i + 1)] != locked.frames[: _FRAME * (i + 1)]:
+                    return found("frame", before + 1, step)
+        # A span in which the new episode ends cannot be compared.
+        ends = [end for end in _places(locked.steps, steps) if end <= now.steps]
         whole, trace = self.checksums(ends)
-        if trace[0] != locked.trace[0]:
-            return found("observation", 0, 0)
+        if now.seed != locked.seed or trace[0] != locked.trace[0]:
+            return found("seed" if now.seed != locked.seed else "observation", 0, 0)
         for i, (before, end) in enumerate(pairwise([0, *ends])):
             codes = slice(3 * i + 1, 3 * i + 4)
             names = _differing(trace[codes], locked.trace[codes])
@@ -106,19 +104,15 @@ def read_episodes(trajectories: Iterable[Path], frames: Iterable[Path]) -> Itera
             yield PlayedEpisode(shard.episodes.row(index), shard.episode(index), frame)
 
 
-def lock_run(spec: Spec, trajectories: Sequence[Path], frames: Sequence[Path]) -> Lock:
+def lock_run(spec: Spec, trajectories: Iterable[Path], frames: Iterable[Path]) -> Lock:
     """Return the lock of a run."""
-    steps = np.concatenate([read_summary(path).episodes.steps for path in trajectories])
-    room, stride = max(_TRACES, _TRACE * len(steps)), 1
-    while stride < steps.max() and (1 + 3 * -(-steps // stride)).sum() > room:
-        stride += 1
-    shown = max(_FRAMES // len(steps), _LEAST_FRAMES)
-    episodes = [played.lock(stride, shown) for played in read_episodes(trajectories, frames)]
+    count = spec.shard["reaches"]
+    sizes = max(_STEPS // count, _LEAST_STEPS), max(_FRAMES // count, _LEAST_FRAMES)
+    episodes = [played.lock(*sizes) for played in read_episodes(trajectories, frames)]
+    options = {key: value for key, value in spec.config.items() if "." not in key}
     facts = present_facts(spec) | {
-        "options": {key: value for key, value in spec.config.items() if "." not in key}
-        | {"film": {"fps": spec.config["film.fps"]}},
+        "options": options | {"film": {"fps": spec.config["film.fps"]}},
         "mean_return": mean_interval([episode.return_ for episode in episodes]).text(),
-        "stride": stride,
     }
     return Lock(facts, episodes)
 
@@ -135,15 +129,15 @@ def _differing(codes: Sequence[str], others: Sequence[str]) -> list[str]:
     return [name for name, code, other in pairs if code != other]
 
 
-def _ends(steps: int, stride: int) -> list[int]:
-    """Return the last step of each stride."""
-    return [*range(stride, steps, stride), steps]
+def _places(steps: int, most: int) -> list[int]:
+    """Return the last step of each of at most so many equal spans."""
+    count = min(steps, most)
+    return [steps * number // count for number in range(1, count + 1)]
 
 
-def _shown(steps: int, frames: int) -> list[int]:
-    """Return the steps whose frames have a checksum."""
-    count = min(frames, steps + 1)
-    return [steps * number // max(count - 1, 1) for number in range(count)]
+def _shown(steps: int, most: int) -> list[int]:
+    """Return the steps whose frames have a checksum, from the reset on."""
+    return [0, *_places(steps, most - 1)]
 
 
 def _hash(array: np.ndarray):

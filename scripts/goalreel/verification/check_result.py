@@ -93,7 +93,7 @@ def check_run(
     returns, differences = [], []
     for before, episode in zip(locked, read_episodes(trajectories, frames), strict=True):
         returns.append(float(f"{episode.row['return']:.10g}"))
-        differences.append(episode.difference(before, facts["stride"]))
+        differences.append(episode.difference(before))
     changes = {kind: _changes(facts[kind], now[kind]) for kind in ("versions", "files")}
     tolerance = check["tolerance"] if check["mode"] == "statistical" else None
     return CheckResult(

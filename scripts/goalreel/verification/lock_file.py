@@ -1,8 +1,8 @@
 """The lock file: the behavior of a policy as a small text file to commit.
 
 Its first line is the version of its format. JSON follows: the options, versions and files that
-affect the episodes, their mean return, and the stride of the traces. Then it has a line for each
-episode, with the fields of `LockedEpisode`, and at its end the sha256 of all lines before.
+affect the episodes, and their mean return. Then it has a line for each episode, with the fields of
+`LockedEpisode`, and at its end the sha256 of all lines before.
 
 The Snakefile imports this module, so it does not import NumPy.
 """
@@ -29,13 +29,13 @@ class LockedEpisode(NamedTuple):
     observations: str
     rewards: str
     frames: str  # checksums of frames at equal distances
-    trace: str  # checksums of the steps up to the end of each stride
+    trace: str  # checksums of the steps up to steps at equal distances
 
 
 class Lock(NamedTuple):
     """The content of a lock file."""
 
-    facts: Mapping  # options, versions, files, mean_return, stride
+    facts: Mapping  # options, versions, files, mean_return
     episodes: Sequence[LockedEpisode]
 
     def text(self) -> str:

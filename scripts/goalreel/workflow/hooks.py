@@ -39,7 +39,7 @@ from goalreel.workflow.job_events import (
     run_summary,
     with_addresses,
 )
-from goalreel.workflow.locked_run import changed_options, locked_options
+from goalreel.workflow.locked_run import locked_options
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.rules import Plans
 from goalreel.workflow.run_checks import (
@@ -78,8 +78,8 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
     try:
         _check_single(config, sys.argv[1:])
         if asked:
-            options = locked_options(changed_options(workflow, config))
-            suite_runs = {"": SuiteRun(options)}
+            given = {"check": config.get("check"), **workflow.config_settings.overwrite_config}
+            suite_runs = {"": SuiteRun(locked_options(given))}
         else:
             suite_runs = expand(config)
         runs = _read_runs(suite_runs)

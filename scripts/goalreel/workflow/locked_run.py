@@ -15,25 +15,10 @@ _KEPT = {*Options.model_fields} - {"check", "check_determinism", "env", "env_kwa
 _KEPT -= {"env_wrappers", "max_episode_steps", "policy", "render", "shard_size"}
 
 
-def changed_options(workflow, options: Mapping) -> dict:
-    """Return the options that differ from the defaults or are on the command line."""
-    from snakemake.utils import update_config
-
-    changed, defaults = {}, Options().model_dump()
-    for key, value in options.items():
-        default = defaults.get(key)
-        if isinstance(default, Mapping) and isinstance(value, Mapping):
-            changed[key] = {k: part for k, part in value.items() if part != default.get(k)}
-        elif value != default:
-            changed[key] = value
-    update_config(changed, workflow.config_settings.overwrite_config)
-    return {key: value for key, value in changed.items() if value != {}}
-
-
 def locked_options(user_options: Mapping) -> dict:
     """Return the options that play the episodes of a lock file, in a folder of their own.
 
-    user_options: without defaults, such as a new policy
+    user_options: those of the command line, such as a new policy
 
     Raises:
         GoalreelError: the lock file cannot be used.

@@ -24,6 +24,7 @@ _MIN_GHOSTS = 4
 _GAP = 0.02  # least distance of shown positions, as a share of the frame's width
 _FRAMES = 400  # frames of a long episode to choose from
 _SAMPLES = 25  # frames whose median is the background
+_MARGIN = 0.05  # around moving parts, as a share of the frame
 _MOMENTS = 6  # of a filmstrip
 _ASPECT = 2  # width to height of a filmstrip, about
 _SIDE = 1200  # about the longer side in pixels, large enough for smooth text
@@ -97,12 +98,13 @@ def moving_box(
         moved |= (image != first).any(axis=2)
     if not moved.any() or fitting_scale(moved.shape) > 1:
         return np.s_[:, :]
-    box, moved = [], _grow(moved)
+    box = []
     for axis, fewest in enumerate(least):
         places, length = np.flatnonzero(moved.any(axis=1 - axis)), moved.shape[axis]
-        missing = max(fewest - (places[-1] + 1 - places[0]), 0)
-        start = max(min(places[0] - missing // 2, length - fewest), 0)
-        box.append(slice(start, max(places[-1] + 1, min(start + fewest, length))))
+        first, end = places[0], places[-1] + 1
+        margin = max(round(_MARGIN * length), (fewest - (end - first) + 1) // 2)
+        start = max(min(first - margin, length - fewest), 0)
+        box.append(slice(start, min(max(end + margin, start + fewest), length)))
     return tuple(box)
 
 

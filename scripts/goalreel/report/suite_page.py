@@ -17,7 +17,7 @@ import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
 from goalreel.cli import read_failure
-from goalreel.errors import pluralize
+from goalreel.errors import pluralize, shortened
 from goalreel.files.atomic import write_text
 from goalreel.provenance.spec import Spec
 from goalreel.report.episode_table import read_table
@@ -145,22 +145,24 @@ def _read(folder: Path, run: SuiteRun) -> tuple[dict, pd.Series | None]:
     dated = [(log.stat().st_mtime, log) for log in path.glob("logs/**/*.log")]
     logs = [log for time, log in sorted(dated, reverse=True) if time > since]
     failure, log = next(((f, log) for log in logs if (f := read_failure(log))), (None, None))
+    error = " ".join(line.strip() for line in shortened(failure["error"], 2)) if failure else None
     stage = log and log.relative_to(path / "logs").with_suffix("").parts[0]
-    is_whole = summary and (not failure or stage not in _PLAYED)
+    if stage in _PLAYED:
+        summary = {}
     files = {key: path / name for key, name in _FILES.items()} | {"log": log}
     returned, success = (summary.get(part) or {} for part in ("return", "success"))
     record = {
         **{"run": run.name, "row": run.row, "column": run.column},
         "training_seed": run.training_seed,
-        "state": "finished" if is_whole else "failed" if failure else "not finished",
-        "error": failure and f"{stage}: {failure['error'].splitlines()[0]}",
+        "state": "finished" if summary else "failed" if failure else "not finished",
+        "error": error and f"{stage}: {error}",
         "episodes": summary.get("episodes", 0),
         **{name: returned.get(name) for name in ("mean", "low", "high", "std")},
         "success": success.get("share"),
         **{f"success_{name}": success.get(name) for name in ("low", "high")},
         "files": {key: _address(folder, file) for key, file in files.items()},
     }
-    if not is_whole:
+    if not summary:
         return record, None
     rows = read_table(path / "episodes.csv", ("seed", "return"))
     if len(rows) < summary["episodes"]:  # a film of chosen episodes

@@ -39,7 +39,8 @@ def write_run(folder, run: SuiteRun, returns, seed: int = 1) -> SuiteRun:
     (path / "stills").mkdir(parents=True)
     (path / "logs/simulate").mkdir(parents=True)
     if returns is None:
-        log = json.dumps({"error": f"{ERROR}\n  detail", "unusable": [], "stopped": False})
+        error = f"{ERROR}\n  File x\n    y\n  ValueError: z"
+        log = json.dumps({"error": error, "unusable": [], "stopped": False})
         (path / "logs/simulate/00000.log").write_text(f"playing\n{log}\n")
     if not returns:
         return run
@@ -150,7 +151,7 @@ def test_suite_marks_only_differences_that_exclude_zero(page, suite):
 
 def test_suite_says_which_runs_failed_and_why(page):
     cells = [cell.text for cell in all_of(page, "td") if "failed" in cell.text]
-    assert len(cells) == 2 and f"simulate: {ERROR}" in cells[1] and "detail" not in cells[1]
+    assert len(cells) == 2 and f"simulate: {ERROR} ValueError: z" in cells[1]
     assert "plots: no room" in all_of(page, ".cell")[0].text  # a view, so the means are right
     log = all_of(page, "td .why a")[1]
     assert "failed" in one(page, "#unfinished + ul").text

@@ -116,7 +116,8 @@ CONFIG_EDITS = [
     ({"policy": {"epsilon": 0.1}}, SIMULATE),
     ({"success": -120}, SIMULATE),
     ({"train": {"attempts": 2}}, NOTHING),
-    ({"reaches": 6}, SIMULATE | {"simulate": 1, "render": 1}),
+    # Title cards show the number of episodes.
+    ({"reaches": 6}, SIMULATE | {"simulate": 1, "render": 1, "encode": 3}),
 ]
 
 

@@ -60,6 +60,7 @@ def film_seeds(
     width, size = shape.cell[0], font_size(shape.cell[0])
     tall, _, _ = draw_text("", size, INK, PAPER).shape
     rows = (tall + _BAR + 2) // 2 * 2  # of a status, even
+    has_several_envs = len({run.filmed.env for run in runs}) > 1
 
     def frames() -> Iterator[np.ndarray]:
         for number, (seed, reason) in enumerate(reasons.items()):
@@ -69,7 +70,8 @@ def film_seeds(
             movies, corners = [], []
             for index, run in enumerate(runs):
                 (top, left), is_played = shape.corner(index), seed in run.table.index
-                words = run.name, run.policy if is_played else "not played"
+                words = [run.name, run.policy if is_played else "not played"]
+                words[1:1] = [run.filmed.env] if has_several_envs else []
                 label = page[top - rows - tall :, left : left + width]
                 _write(label, " · ".join(dict.fromkeys(words)), "", size, (INK, INK))
                 if is_played:

@@ -33,9 +33,10 @@ def film_seeds(
     table: pd.DataFrame,
     spec: Spec,
 ) -> pd.Series:
-    """Film the episodes of each seed side by side, from a keyframe on, at the first run's fps.
+    """Film seeds side by side, and return the second of the film at which each starts.
 
-    An episode that ends before the others keeps its last frame, darkened.
+    Each starts with a keyframe. The first run's frames per second apply. An episode that ends
+    before the others keeps its last frame, darkened.
 
     Args:
         path: the MP4 file to write.
@@ -43,9 +44,6 @@ def film_seeds(
         reasons: the seeds in film order, with a text for each.
         table: that of `table_of_seeds`.
         spec: stored in the file, with the option view_encoder.
-
-    Returns:
-        The second of the film at which each seed starts.
     """
     shape, sizes = _layout([frame_size(run.filmed) for run in runs])
     numbers, kept = (run.table["row"].reindex(list(reasons)).dropna() for run in runs), {}

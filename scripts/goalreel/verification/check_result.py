@@ -47,8 +47,8 @@ class CheckResult(NamedTuple):
             head = f"{total:,} of {pluralize(total, 'episode')} identical"
             return "\n".join([head, *self.notes])
         if self.tolerance is not None:
-            is_within = "within" if self else "not within"
-            head = f"The mean return changed by {change.text()}, {is_within} ±{self.tolerance:g}."
+            place = f"{'' if self else 'not '}within ±{self.tolerance:g}"
+            head = f"The mean return changed by {change.text()}, {place}."
         elif all(difference.quantity == "frame" for difference in self.differences):
             head = f"States equal, frames differ in {of_all}."
         else:
@@ -81,13 +81,9 @@ class CheckResult(NamedTuple):
 def check_run(
     check: Mapping, spec: Spec, trajectories: Iterable[Path], frames: Iterable[Path]
 ) -> CheckResult:
-    """Compare a run with a lock file.
+    """Compare the trajectory files and frame caches of a run with a lock file.
 
-    Args:
-        check: the section `check` of the configuration.
-        spec: of the check, which has the present versions and files.
-        trajectories: the trajectory files of all shards.
-        frames: their frame caches.
+    check: the section of the configuration
     """
     (facts, locked), now = read_lock(check["file"]), present_facts(spec)
     returns, differences = [], []
@@ -125,9 +121,10 @@ def film_changes(
             episode = locked[found.seed]
             if PlayedEpisode({}, steps[0]).checksums([episode.steps])[0] != [*episode[4:7]]:
                 return result
-            step, quantity = first_difference(*steps) or (found.last, found.quantity)
-            step -= quantity == "ending"  # of the last step
-            differences.append(Difference(found.seed, quantity, step, step))
+            if exact := first_difference(*steps):  # None for frames
+                step = exact[0] - (exact[1] == "ending")  # of the last step
+                found = Difference(found.seed, exact[1], step, step)  # noqa: PLW2901
+            differences.append(found)
         pairs, changes = compare.compare_pairs(runs)
         table = compare.table_of_seeds(runs).loc[[found.seed for found in differences]]
         seeds = compare.choose_seeds(pairs, changes, table, [run.name for run in runs])

@@ -99,16 +99,11 @@ def check(
 ) -> "CheckResult":
     """Play the episodes of a lock file again, and compare them.
 
-    Examples:
-        >>> def test_behavior():
-        ...     assert goalreel.check("goalreel.lock")
-
     Args:
-        lock: the path of the lock file, which `snakemake lock` writes.
+        lock: the file that `snakemake lock` wrote.
         policy: a policy as `film` takes it, None for that of the lock file.
-        log: called with each line of the log, such as `print` or `logger.info`.
-        options: other options of the configuration, such as check={"mode": "statistical",
-            "tolerance": 5}.
+        log: called with each line of the log, such as `print`.
+        options: other options, such as check={"mode": "statistical", "tolerance": 5}.
 
     Returns:
         The result, which is true if the check passed. Its text is the report.

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from goalreel.errors import GoalreelError, UnusableFileError, needs_package
 
@@ -103,6 +104,7 @@ def common_digest(value: Mapping) -> str:
     return hashlib.sha256(canonical(common).encode()).hexdigest()
 
 
+@cache
 def package_version(name: str) -> str:
     """Return an installed package's version without importing it. Raises GoalreelError."""
     try:

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -40,7 +40,7 @@ from goalreel.workflow.job_events import (
     with_addresses,
 )
 from goalreel.workflow.locked_run import locked_options
-from goalreel.workflow.plan import Plan
+from goalreel.workflow.plan import Plan, code_of
 from goalreel.workflow.rules import Plans
 from goalreel.workflow.run_checks import (
     check_folders,
@@ -207,7 +207,8 @@ def _plan(
 
 
 def _plans(runs: Mapping[str, dict], scripts: Path, asked: int) -> dict[str, Plan]:
-    return {name: Plan(config, scripts, asked) for name, config in runs.items()}
+    shared = cache(code_of)
+    return {name: Plan(config, scripts, asked, shared) for name, config in runs.items()}
 
 
 def _check_targets(plans: Plans, words: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ import hashlib
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -41,13 +41,22 @@ _REPEATED = ("lock", "check", "verify")  # stages that rerun even if nothing cha
 _TRAINING_CORES = 2  # for the training and its player
 
 
+def code_of(program: Path, unused: Collection[str]) -> tuple[list[str], str]:
+    """Return the unused modules that a program imports, and the fingerprint of the others."""
+    excluded = sorted(modules(program).keys() & set(unused))
+    return excluded, fingerprint(program, excluded)
+
+
 class Plan:
     """The plan of a run."""
 
-    def __init__(self, config: Mapping, scripts: Path, asked: int = 0):
-        """Take the complete configuration, the folder of the programs, and the time of a check."""
+    def __init__(self, config: Mapping, scripts: Path, asked: int = 0, code_of: Callable = code_of):
+        """Take the complete configuration, the folder of the programs, and the time of a check.
+
+        code_of: the function `code_of`, with a cache that the runs of a suite share
+        """
         self.config, self.scripts, self.results = config, scripts, config["results"]
-        self._asked = asked
+        self._asked, self._code_of = asked, code_of
         self.run = Run(config)
 
     def spec(self, stage: str, wildcards: Mapping[str, str]) -> str:
@@ -93,12 +102,12 @@ class Plan:
         """Return the common part of the specs of a stage's jobs."""
         run, planned = self.run, STAGES[stage]
         program = self.scripts / f"{stage}.py"
-        excluded = set(excluded_modules(run)) if planned.is_of_run else set()
-        excluded = sorted(modules(program).keys() & excluded)
+        unused = tuple(excluded_modules(run)) if planned.is_of_run else ()
+        excluded, code = self._code_of(program, unused)
         common = {
             "stage": stage,
             "config": {key: run.value(key) for key in planned.config},
-            "code": fingerprint(program, excluded),
+            "code": code,
             "excluded_modules": excluded,
             "tools": self.versions(stage),
             "input_digests": self._input_digests(stage),

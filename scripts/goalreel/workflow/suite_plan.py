@@ -64,7 +64,7 @@ class SuitePlan(Plan):
             config["is_checkpoints"] = all(run.is_checkpoint for _, run in runs)
         made = {"stage": stage, "config": config, "tools": self.versions(stage), "shard": {}}
         made |= {"files": self._watched_files(stage)} if stage == "index" else {}
-        return canonical(made | {"code": fingerprint(self.scripts / f"{stage}.py", [])})
+        return canonical(made | {"code": fingerprint(self.scripts / f"{stage}.py")})
 
     def _side(self, name: str) -> str:
         run = self._suite_runs[name]

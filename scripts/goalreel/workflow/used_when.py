@@ -35,6 +35,7 @@ USED_WHEN: dict[str, Callable[[Run], bool]] = {
     "goalreel.policies.pixel_policy": _PIXELS,
     "goalreel.policies.pixel_network": _PIXELS,
     "goalreel.policies.preprocessing": _PIXELS,
+    "goalreel.simulation.played_episodes": lambda run: run.select is not None,
     "goalreel.simulation.minari_episodes": _replays,
     "goalreel.simulation.recorded_episodes": _replays,
     "goalreel.simulation.recording_file": _replays,

@@ -1,30 +1,23 @@
-"""The names of the numbers in states and actions of environments.
+"""The names of the numbers in states and of the actions of environments.
 
 Source: Gymnasium's documentation (1.4.0), gymnasium.farama.org/environments, in shorter words.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-_CART, _ANGULAR = ("cart position", "cart velocity"), "angular velocity"
-_LINKS = ("velocity of angle 1", "velocity of angle 2")
-# By the start of the id. Environments may have several widths, since goalreel records the inner
-# state of some and the observation of others.
-_STATES: Mapping[str, Sequence[tuple[str, ...]]] = {
-    "Acrobot-": (
-        ("angle 1", "angle 2", *_LINKS),
-        ("cosine of angle 1", "sine of angle 1", "cosine of angle 2", "sine of angle 2", *_LINKS),
-    ),
-    "CartPole-": ((*_CART, "pole angle", f"pole {_ANGULAR}"),),
-    "InvertedPendulum-": ((_CART[0], "pole angle", _CART[1], f"pole {_ANGULAR}"),),
-    "LunarLander": (
-        ("x position", "y position", "x velocity", "y velocity", "angle", _ANGULAR)
-        + ("left leg on the ground", "right leg on the ground"),
-    ),
-    "MountainCar": (("position", "velocity"),),
-    "Pendulum-": (("angle", _ANGULAR), ("x (cosine)", "y (sine)", _ANGULAR)),
-}
-_GRID = ("left", "right", "forward", "pick up", "drop", "toggle", "done")
-# The names of discrete actions, or of the numbers of a continuous action.
+_LINKS = "velocity of angle 1", "velocity of angle 2"
+_LANDER = "x position", "y position", "x velocity", "y velocity", "angle", "angular velocity"
+# By the start of the id: the inner states and the observations that goalreel records.
+_STATES = [
+    ("Acrobot-", ("angle 1", "angle 2", *_LINKS)),
+    ("Acrobot-", (*(f"{f} of angle {i}" for i in (1, 2) for f in ("cosine", "sine")), *_LINKS)),
+    ("CartPole-", ("cart position", "cart velocity", "pole angle", "pole angular velocity")),
+    ("LunarLander", (*_LANDER, "left leg on the ground", "right leg on the ground")),
+    ("MountainCar", ("position", "velocity")),
+    ("Pendulum-", ("angle", "angular velocity")),
+    ("Pendulum-", ("x (cosine)", "y (sine)", "angular velocity")),
+]
+# The names of discrete actions, or of the number that is an action.
 _ACTIONS = {
     "Acrobot-": ("torque −1", "torque 0", "torque 1"),
     "Blackjack-": ("stick", "hit"),
@@ -32,9 +25,7 @@ _ACTIONS = {
     "CliffWalking": ("up", "right", "down", "left"),
     "FrozenLake": ("left", "down", "right", "up"),
     "LunarLander-": ("nothing", "left engine", "main engine", "right engine"),
-    "LunarLanderContinuous-": ("main engine", "lateral boosters"),
-    "MiniGrid-": _GRID,
-    "BabyAI-": _GRID,
+    "MiniGrid-": ("left", "right", "forward", "pick up", "drop", "toggle", "done"),
     "MountainCar-": ("left", "none", "right"),
     "MountainCarContinuous-": ("force",),
     "Pendulum-": ("torque",),
@@ -44,15 +35,13 @@ _ACTIONS = {
 
 def state_names(env: str, width: int) -> Sequence[str]:
     """Return the names of a state's numbers, "dimension 0" and so on if they are unknown."""
-    named = next((n for start, n in _STATES.items() if _short(env).startswith(start)), ())
-    unknown = tuple(f"dimension {number}" for number in range(width))
-    return next((names for names in named if len(names) == width), unknown)
+    unknown = [f"dimension {number}" for number in range(width)]
+    name = env.rpartition(":")[2]
+    known = (n for start, n in _STATES if name.startswith(start) and len(n) == width)
+    return next(known, unknown)
 
 
 def action_names(env: str) -> Sequence[str]:
-    """Return the names of the actions, or of the numbers of an action, none if unknown."""
-    return next((n for start, n in _ACTIONS.items() if _short(env).startswith(start)), ())
-
-
-def _short(env: str) -> str:
-    return env.rpartition(":")[2]
+    """Return the names of the actions, or of the number that is an action, none if unknown."""
+    name = env.rpartition(":")[2]
+    return next((names for start, names in _ACTIONS.items() if name.startswith(start)), ())

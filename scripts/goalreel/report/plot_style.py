@@ -8,15 +8,11 @@ from goalreel.report.statistics import format_decimals
 _TICKS = [1, 2, 5, 10]
 
 
-def plot_size(rows: int = 1) -> tuple[float, float]:
-    """Return the width and height in inches of a plot with rows of panels."""
-    return 5.5, max(3.4, 1.45 * rows + 0.3)
-
-
-def panels(count: int, columns: int, width: float, height: float):
-    """Return a figure of a size in inches, and its `count` axes in a grid."""
-    figure = Figure(figsize=(width, height))
-    grid = figure.subplots(-(-count // columns), columns, squeeze=False).ravel()
+def panels(count: int, columns: int):
+    """Return a figure and its `count` axes in a grid."""
+    rows = -(-count // columns)
+    figure = Figure(figsize=(5.5, max(3.4, 1.45 * rows + 0.3)))
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in grid[count:]:
         axes.remove()
     across, up = (7, 7) if count == 1 else (5, 4)  # the greatest number of intervals between ticks

@@ -17,7 +17,7 @@ from goalreel.errors import pluralize
 from goalreel.files.svg_plot import FILL, MARK, Caption, mark_x, plot_style, save
 from goalreel.report.episode_table import read_table
 from goalreel.report.page_rows import outcomes
-from goalreel.report.plot_style import format_number, integer_ticks, panels, plot_size
+from goalreel.report.plot_style import format_number, integer_ticks, panels
 from goalreel.report.trajectory_plots import Sample, plot_actions, plot_states
 
 Plot = tuple[Figure, str, str]  # with its title and description
@@ -102,7 +102,7 @@ def plot_steps(run: PlottedRun) -> Plot | None:
 
 def _histogram(values: pd.Series, mark: float, label: str, xlabel: str, unit: str) -> Figure:
     """Return a histogram with one value marked. Whole numbers get bars of equal width."""
-    figure, (axes,) = panels(1, 1, *plot_size())
+    figure, (axes,) = panels(1, 1)
     low, high = values.min(), values.max()
     bars = min(_MAX_BARS, max(int(2 * len(values) ** 0.5), 12))
     edges = np.linspace(low, high, bars + 1)
@@ -121,7 +121,7 @@ def plot_return_by_episode(run: PlottedRun) -> Plot | None:
     """Draw the returns in film order and, for many episodes, their running mean."""
     if _is_constant(run.episodes["return"]):
         return None
-    figure, (axes,) = panels(1, 1, *plot_size())
+    figure, (axes,) = panels(1, 1)
     rows = run.episodes.iloc[spread(range(len(run.episodes)), _MAX_RETURNS)]
     values, count, ended = rows["return"], len(rows), outcomes(rows, "episode")
     size = 4 if count <= 500 else 2
@@ -153,7 +153,7 @@ def plot_initial_position(run: PlottedRun) -> Plot | None:
     if len(rows) < 2:
         return None
     rows = rows.iloc[spread(range(len(rows)), _MAX_POINTS)]
-    figure, (axes,) = panels(1, 1, *plot_size())
+    figure, (axes,) = panels(1, 1)
     # Hollow circles show how many overlap.
     axes.plot(rows["initial_position"], rows["steps"], "o", markersize=4, **_HOLLOW)
     axes.yaxis.set_major_locator(integer_ticks())

@@ -16,7 +16,7 @@ from goalreel.arrays import spread
 from goalreel.environments.dimension_names import action_names, state_names
 from goalreel.errors import pluralize
 from goalreel.files.svg_plot import FILL
-from goalreel.report.plot_style import integer_ticks, panels, plot_size
+from goalreel.report.plot_style import integer_ticks, panels
 from goalreel.simulation.trajectories import read_trajectories
 
 _MAX_SHARDS, _MAX_EPISODES, _MAX_ACTIONS = 24, 120, 100_000  # the limits of a sample
@@ -78,7 +78,7 @@ def plot_states(sample: Sample, unit: str, total: int, env: str) -> tuple[Figure
     states, returns = [sample.states[i] for i in chosen], sample.returns[chosen]
     width, varied = states[0].shape[1], returns.min() < returns.max()
     columns = 1 if width == 1 else 2
-    figure, grid = panels(width, columns, *plot_size(-(-width // columns)))
+    figure, grid = panels(width, columns)
     for number, (axes, name) in enumerate(zip(grid, state_names(env, width), strict=True)):
         curves = []
         for values in states:
@@ -114,8 +114,7 @@ def plot_actions(actions: np.ndarray, env: str) -> tuple[Figure, str, str]:
     is_discrete, names = is_whole and actions.shape[1] == 1, action_names(env)
     if len(names) <= actions.max() if is_discrete else len(names) != actions.shape[1]:
         names = ()
-    columns = min(count, 3)
-    figure, grid = panels(count, columns, *plot_size(-(-count // columns)))
+    figure, grid = panels(count, min(count, 3))
     label = names[0] if names and not is_discrete else "action"
     label, size = (label, 11) if count == 1 else ("value of the action", 10)
     figure.supxlabel(label, size=size)
@@ -124,7 +123,7 @@ def plot_actions(actions: np.ndarray, env: str) -> tuple[Figure, str, str]:
         _draw_actions(axes, values, is_whole)
         axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
         if count > 1:
-            _name_panel(axes, names[number] if names else f"dimension {number}")
+            _name_panel(axes, f"dimension {number}")
     if is_discrete and names:
         grid[0].set_xticks(range(len(names)), names, size=11 if len(names) < 5 else 9)
     return figure, "Actions", _describe_actions(actions, numbers, is_whole, names)

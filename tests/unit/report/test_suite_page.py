@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 
 import av
 import pandas as pd
@@ -39,6 +40,9 @@ def write_run(folder, run: SuiteRun, returns, seed: int = 1) -> SuiteRun:
     (path / "stills").mkdir(parents=True)
     (path / "logs/simulate").mkdir(parents=True)
     if returns is None:
+        old = path / "summary.json"  # of an earlier policy, whose films are still there
+        old.write_text('{"episodes": 9, "return": {"mean": 7, "low": 6, "high": 8, "std": 1}}')
+        os.utime(old, (0, 0))
         error = f"{ERROR}\n  File x\n    y\n  ValueError: z"
         log = json.dumps({"error": error, "unusable": [], "stopped": False})
         (path / "logs/simulate/00000.log").write_text(f"playing\n{log}\n")
@@ -114,6 +118,7 @@ def test_suite_table_and_summary_are_those_of_the_page(page, suite):
     summary = json.loads((suite / "summary.json").read_text())
     assert [row["run"] for row in table] == [run["run"] for run in summary["runs"]]
     for row, run in zip(table, summary["runs"], strict=True):
+        assert (row["state"] == "finished") == bool(row["mean"])
         for name, text in row.items():
             value = run[name]
             assert text == ("" if value is None else str(value)), name

@@ -172,6 +172,7 @@ def test_planned_shards_follow_from_the_selection(select, count, shards):
     config = {"env": "BipedalWalker-v3", "episodes": 100, "max_episode_steps": 9}
     run = Run(load_config(config | {"film": {"select": select}}))
     assert (run.count, run.shards(), run.shards("played_shard")) == (count, shards, 1)
+    assert run.value("title_card")["count"] == 100
     seeds = Run(
         load_config(config | {"film": {"select": select}, "episodes": None, "seeds": "0-99"})
     )
@@ -208,7 +209,7 @@ def test_edit_of_a_selection_plays_nothing_again(sources, edit, jobs):
         ({**CART, "film": {"select": []}}, "film.select: '[]' is not allowed"),
         ({**CART, "film": {"select": {"worst": 0}}}, "film.select.worst: '0' is not allowed"),
         ({**CART, "film": {"select": {"wrst": 1}}}, "film.select.wrst: Unknown option. Did you"),
-        ({**CART, "film": {"select": {"best": 1, "worst": 1}}}, "film.select: '{"),
+        ({**CART, "film": {"select": {"best": 1, "worst": 1}}}, "Use exactly one key besides"),
         ({**CART, "film": {"select": "failed"}}, "film.select: 'failed' is not allowed"),
     ],
     ids=str,

@@ -113,16 +113,10 @@ def checked(check: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(validate)
 
 
-def _one_choice(kind: type) -> AfterValidator:
-    """Return the validator of a mapping with exactly one key of its type, besides `by`."""
-    keys = f"exactly one of the keys {', '.join(k for k in kind.__annotations__ if k != 'by')}"
-
-    def validate(trigger: dict) -> dict:
-        if len(trigger.keys() - {"by"}) != 1:
-            raise PydanticCustomError("choice", "does not fit", {"keys": keys})
-        return trigger
-
-    return AfterValidator(validate)
+def _one_choice(trigger: dict) -> dict:
+    if len(trigger.keys() - {"by"}) != 1:
+        raise PydanticCustomError("choice", "does not fit", {"keys": "exactly one key besides by"})
+    return trigger
 
 
 def _whole(value: object) -> object:
@@ -202,7 +196,7 @@ EpisodeTrigger = (
     | Annotated[
         _EpisodeTrigger,
         Field(title="`{every: k}`, `{best: k}`, `{worst: k}`, `{median: k}`"),
-        _one_choice(_EpisodeTrigger),
+        AfterValidator(_one_choice),
     ]
     | None
 )
@@ -214,7 +208,7 @@ Selection = (
             title="`{every: k}`, `{best: k}`, `{worst: k}`, `{median: k}`, `{failed: k}`, "
             "`{rarest: k}`, `{clusters: k}`"
         ),
-        _one_choice(_Selection),
+        AfterValidator(_one_choice),
     ]
     | None
 )

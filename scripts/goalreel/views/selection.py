@@ -24,9 +24,8 @@ def choose_episodes(
         played: all episodes, numbered from 0.
 
     Returns:
-        The numbers of the episodes, ascending, int64, and the count of each, int64. For `failed` it
-        counts the failed episodes, for `rarest` those near it, and for `clusters` those in its
-        cluster. For others it counts those with at most its value, or at least if they are higher.
+        The numbers of the episodes, ascending, int64, and for each the count of failed episodes, of
+        those near it, in its cluster, or with at most (at least, if they are higher) its value.
 
     Raises:
         GoalreelError: there is no such episode.

@@ -141,7 +141,7 @@ class Run:
             "card_frames": frames,
             # Without title cards, no segment depends on the number of episodes.
             "title_card": card
-            and {"frames": card, "policy": policy_label(policy), "count": self.count},
+            and {"frames": card, "policy": policy_label(policy), "count": self.played},
             "variant": policy.get("variant"),
             "learner": {k: policy[k] for k in ("name", "checkpoint", "file") if k in policy},
             "unit": self.unit,

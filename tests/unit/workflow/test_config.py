@@ -161,7 +161,7 @@ FAULTS = [
     ({"grid": {"caption": "{sede}"}}, "grid.caption: Unknown field 'sede'. Did you mean 'seed'?"),
     (trigger("faled"), "clips.episode_trigger: Unknown value 'faled'. Did you mean 'failed'?"),
     (trigger({"evry": 2}), "clips.episode_trigger.evry: Unknown option. Did you mean 'every'?"),
-    (trigger({"best": 2, "worst": 2}), "Use exactly one of the keys every, best, worst, median."),
+    (trigger({"best": 2, "worst": 2}), "Use exactly one key besides by."),
     ({"clips": {"step_trigger": {"every": 0}}}, "clips.step_trigger.every: '0' is not allowed"),
     ({"clips": {"step_trigger": [3, -1]}}, "clips.step_trigger.1: '-1' is not allowed. Use an"),
     ({"clips": {"name_prefix": "a\nb"}}, r"clips.name_prefix: 'a\nb' is not allowed. Use 1 to"),

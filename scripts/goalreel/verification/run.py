@@ -32,7 +32,7 @@ from goalreel.simulation.trajectories import read_trajectories
 from goalreel.verification.replay import difference
 
 # Other stages are views, which may be missing or made by other options.
-_FILM = ("import_recording", "atlas", "coded_atlas", "simulate", "render", "encode")
+_FILM = ("import_recording", "choose", "atlas", "coded_atlas", "simulate", "render", "encode")
 _FILM += ("concat", "episodes")
 _SHARDED = ("simulate", "render", "encode")
 _PROBLEMS = ("damaged", "missing", "not checked")  # the last may be intact

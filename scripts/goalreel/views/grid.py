@@ -122,12 +122,12 @@ def layout(rows: int, columns: int, frame: tuple[int, int], captions: int) -> La
     band = band_rows(font_size(wide)) * captions
     width, height = fit(band)
     if captions == 1:
-        needed = band_rows(legible_size(width, columns))
+        most = max(tall // 3 & ~1, band)
+        needed = min(band_rows(legible_size(width, columns)), most)
         band = min(needed, (tall - height) & ~1)
         if band < _NEARLY * needed:
-            most = min(wide, frame[0] * fitting_scale(frame[::-1]))
-            width, height = fit(band_rows(legible_size(most, columns)))
-            band = band_rows(legible_size(width, columns))
+            width, height = fit(needed)
+            band = min(band_rows(legible_size(width, columns)), needed)
     if width < _MIN_WIDTH or height < _MIN_HEIGHT:
         raise GoalreelError(
             f"grid: In {rows} rows and {columns} columns, frames of {frame[0]}x{frame[1]} become "

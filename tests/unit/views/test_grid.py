@@ -242,7 +242,7 @@ def test_no_page_has_an_empty_row_or_illegible_captions(episodes, width, height)
     assert cells >= min(episodes, 8) and cells <= 12
     assert cells - episodes // -(-episodes // cells) < shape.columns
     shown = shape.band / 1.4 * 560 / shape.size[0]  # letters in the report
-    assert shown > 9.5 or height > 2 * width or width > 2 * height
+    assert shown > 8 or height > 2 * width or width > 2 * height
 
 
 def test_grid_rejects_frames_of_other_trajectories(files, tmp_path, atlases):

@@ -194,6 +194,10 @@ def test_wrong_lock_file_gives_one_message(tmp_path):
 
 
 def test_recorded_and_reaching_runs_can_be_locked(tmp_path):
+    rows = "".join(f"0,3,{step},{step % 2}\n" for step in range(20))
+    (tmp_path / "a.csv").write_text(f"episode,seed,step,action\n{rows}")
+    recording = {"name": "recording", "file": str(tmp_path / "a.csv")}
+    assert goalreel.check(lock(tmp_path, "CartPole-v1", recording, episodes=None))
     path = lock(tmp_path, "MountainCar-v0", "pump", episodes=None, reaches=4)
     assert goalreel.check(path)
     result = goalreel.check(path, {"epsilon": 0.3})

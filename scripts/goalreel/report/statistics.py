@@ -84,8 +84,10 @@ def mean_interval(values: Sequence[float]) -> Interval:
     Source: B. Efron, "Better bootstrap confidence intervals", JASA 82 (1987); for the limit
     P. Hall, "Theoretical comparison of bootstrap confidence intervals", Ann. Statist. 16 (1988).
     """
-    x = np.asarray(values, np.float64)
+    x = np.sort(np.asarray(values, np.float64))
     n, mean = len(x), math.fsum(x) / len(x)
+    if mean < 0:  # A - B gets the bounds of B - A
+        return -mean_interval(-x)
     if n == 1:
         return Interval(mean, math.nan, math.nan)
     deviations = x - mean

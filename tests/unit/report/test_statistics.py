@@ -61,6 +61,13 @@ def test_paired_difference_counts_and_words(a, b, counts, sentence):
     assert difference.sentence("old", "new") == sentence
 
 
+def test_interval_does_not_depend_on_order_or_direction():
+    values = np.random.default_rng(5).exponential(size=40)
+    interval = mean_interval(values)
+    assert mean_interval(values[::-1]) == interval
+    assert -mean_interval(-values) == interval
+
+
 def test_detectable_difference_is_detected_with_its_power():
     noise = np.random.default_rng(2).normal(size=(2000, 30))
     least = paired_difference(np.zeros(30), noise[0] / noise[0].std(ddof=1)).detectable

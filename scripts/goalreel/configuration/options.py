@@ -379,7 +379,8 @@ class Options(Section):
     """The condition of a reach, and of the successes that are counted in a film of episodes.
     `terminated`: the environment ends the episode, as Mountain Car does at its flag. `truncated`:
     the episode lasts until its time limit. A number: the episode's return is at least this. `null`
-    is `terminated` for `reaches`. For episodes it is the environment's `reward_threshold`."""
+    is `terminated` for `reaches` and the Mountain Cars. For other episodes it is the environment's
+    `reward_threshold`."""
     seed: Seed = 2025
     """The root seed. The seed of an episode follows from it and the episode's number, or the
     numbers of the reach and the attempt."""

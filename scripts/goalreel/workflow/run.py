@@ -149,8 +149,10 @@ class Run:
             "compare": [list(side) for side in (self.config["compare"] or {}).items()],
         }
         success = self.config["success"]
-        derived["success"] = None if self.unit == "episode" else success or "terminated"
-        derived["success_criterion"] = success if self.unit == "episode" else derived["success"]
+        if success is None and (self.unit == "reach" or self.env.is_mountain_car):
+            success = "terminated"
+        derived["success"] = None if self.unit == "episode" else success
+        derived["success_criterion"] = success
         if self.select is not None:
             chosen = {"select": self.select, "success": success, "played": self.played}
             derived["selection"] = chosen

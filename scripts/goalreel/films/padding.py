@@ -25,9 +25,6 @@ def padded(
     The range is [[min height, min width], [max height, max width]], or None if all frames have one
     size. Temporary segments go to `folder`. The frame caches are read from frames/ next to the
     segments' folder; they are no inputs of the rule, as a finished film does not need them.
-
-    Raises:
-        GoalreelError: a file cannot be used, or a frame cache is missing.
     """
     recorded_sizes = [read_spec(segment).value.get("sizes") for segment in segments]
     sizes = np.array(recorded_sizes)  # (shards, 2, 2): min and max of (height, width)

@@ -56,15 +56,10 @@ class Scene:
 
 
 def open_scene(config: Mapping, policy: Path | Policy | None = None) -> Scene:
-    """Return the scene of a configuration.
+    """Return the scene of a configuration, without a policy if it has no section `policy`.
 
-    Args:
-        config: the option `env`, optionally env_kwargs, env_wrappers, max_episode_steps, check and
-            the section `policy`. Without `policy` the scene has no policy.
-        policy: a policy file from another stage, or a policy to use instead of the section.
-
-    Raises:
-        GoalreelError: the environment or the policy cannot be created.
+    `policy` is a policy file from another stage, or a policy to use instead of the section. Raises
+    GoalreelError if the environment or the policy cannot be created.
     """
     scene, section = Scene(make_environment(config), None), config.get("policy")
     if section is None or section["name"] in RECORDED:

@@ -30,8 +30,7 @@ def encode_segment(
 ) -> None:
     """Encode a frame cache to `path` with x264, with keyframes at title cards and episodes.
 
-    encode, comment: see x264.encode_video. Raises GoalreelError if ffmpeg fails or the file does
-    not have exactly the frames of the cache.
+    Raises GoalreelError like `encode_video`.
     """
     caches = [(part, Yuv420p(part)) for part in (cache.titles, cache) if part]
     parts = [(yuv, part.episode(n)) for n in range(len(cache.offsets) - 1) for part, yuv in caches]
@@ -50,8 +49,7 @@ def assemble_segment(
 ) -> None:
     """Assemble the segment of a frame cache from the slices of a coded atlas.
 
-    cache: the frames with overlay, each episode after a frame of the empty track, to which all
-    others refer; comment: the comment tag, the spec. Raises GoalreelError as `samples_of` does.
+    In `cache`, each episode comes after a frame of the empty track, to which all others refer.
     """
 
     def write(file: IO[bytes]) -> np.ndarray:
@@ -66,11 +64,7 @@ def assemble_segment(
 def assemble_blocks(
     cache: FrameCache, path: str | os.PathLike, fps: int, encode: Mapping, comment: str
 ) -> None:
-    """Assemble the segment of frames from Gymnasium, each distinct macroblock coded once.
-
-    encode: the quantization parameters `qp` and `card_qp`. Raises GoalreelError as
-    `write_block_samples` does.
-    """
+    """Assemble the segment of frames from Gymnasium, each distinct macroblock coded once."""
     stream = StreamParameters(cache.background.shape[1::-1], fps, chained=True)
     how = encode["qp"], encode["card_qp"], stream.length_bytes
     _assemble(path, cache, stream, comment, lambda file: write_block_samples(file, cache, *how))

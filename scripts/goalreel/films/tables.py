@@ -37,25 +37,12 @@ def write_tables(
     cards: int,
     shares: Mapping[str, np.ndarray] | None = None,
 ) -> str:
-    """Write the table of filmed episodes and, for goal reaches, the table of all attempts.
+    """Write the tables of filmed episodes and, for goal reaches, of all attempts; summarize them.
 
     In episodes.csv, `first_frame` is the frame of the film that shows the reset state, and
-    `start_s` is its time. A run that is not reproducible gets a column `reproducible`.
-
-    Args:
-        trajectories: the trajectory files of all shards, in order.
-        episodes_csv: the table of filmed episodes.
-        attempts_csv: the table of all attempts; None if every episode is filmed.
-        env: the environment id.
-        fps: frames per second.
-        cards: frames of the title card before each episode.
-        shares: the result of played_episodes.read_shares, or None if all episodes are filmed.
-
-    Returns:
-        A one-line summary of the table, which ends with the number of frames.
-
-    Raises:
-        GoalreelError: a file cannot be used.
+    `start_s` is its time. A run that is not reproducible gets a column `reproducible`. `cards` are
+    the frames of the title card before each episode, `shares` the result of `read_shares` if the
+    film shows some of the played episodes.
     """
     first_frame, played = 0, []
     columns = EPISODE_COLUMNS["reach" if attempts_csv else "episode"]

@@ -59,14 +59,7 @@ def _template_error(template: str) -> str | None:
 
 
 def caption(template: str, row: Mapping[str, object], env: str, unit: str) -> str:
-    """Return the caption of an episode.
-
-    Args:
-        template: a valid template.
-        row: the episode's columns in the tables.
-        env: the environment's id.
-        unit: "reach" or "episode".
-    """
+    """Return the caption of an episode. row: its columns in the tables."""
     more = {"env": env, "episode": row["reach"], "outcome": outcome(row, unit)}
     return template.format_map({**row, **more})
 

@@ -277,15 +277,9 @@ def replay_frames(
 ) -> Iterator[np.ndarray | None]:
     """Yield what Gymnasium renders at the reset and after each step of a recorded episode.
 
-    Args:
-        environment: the environment in which it was recorded.
-        episode: the recorded episode.
-        env: an instance of `environment`; None for a new one, which is closed at the end.
-        every: render one of so many steps, starting with the reset, and yield None for the others.
-            0 renders none.
-
-    Raises:
-        GoalreelError: a step differs in any bit from the recorded one.
+    It plays in the instance `env`; without one in a new instance, which is closed at the end. It
+    renders one of `every` steps, starting with the reset, and yields None for the others. 0 renders
+    none. Raises GoalreelError if a step differs in any bit from the recorded one.
     """
     own, last = environment.make() if env is None else None, len(episode.actions)
     with contextlib.closing(own) if own else contextlib.nullcontext():

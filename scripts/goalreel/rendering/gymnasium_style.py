@@ -102,20 +102,16 @@ class GymnasiumStyle:
         return np.unique(np.concatenate(found), axis=0)
 
     def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Boxes]:
-        """Render the empty track, and the car at each of `keys`, (n, k) integers.
+        """Return the empty track, (H, W, 3) uint8, and a box for the car at each of `keys`.
 
-        Returns:
-            The track, (H, W, 3) uint8, and an iterator of boxes: top, left, pixels (h, w, 3) uint8.
-            Outside of its box an image equals the track.
+        Outside of its box an image equals the track.
         """
         canvas, car = FrameSurface((HEIGHT, WIDTH)), describe(self.env)
         from pygame import draw
 
         across = np.linspace(MIN_POSITION, MAX_POSITION, 100)
-        x, y = (across - MIN_POSITION) * SCALE, height(across) * SCALE
-        draw.aalines(
-            canvas.surface, points=list(zip(x, y, strict=True)), closed=False, color=_BLACK
-        )
+        hill = zip((across - MIN_POSITION) * SCALE, height(across) * SCALE, strict=True)
+        draw.aalines(canvas.surface, points=list(hill), closed=False, color=_BLACK)
         canvas.set_background()
         # Without `restore` the flag's antialiased edge would be drawn twice, and be darker.
         flag = _draw_flag(canvas, car)

@@ -82,10 +82,8 @@ def join(parts: Iterable[Patches]) -> Patches:
 def cut_patches(background: np.ndarray, images: Iterable[tuple[int, int, np.ndarray]]) -> Patches:
     """Return the smallest even-aligned patches that turn `background` into each image.
 
-    Args:
-        background: (H, W, 3) uint8.
-        images: (top, left, pixels (h, w, 3)) of each. Outside of this box the image equals the
-            background. An image that equals it everywhere gives an empty patch.
+    Images are (top, left, pixels (h, w, 3)) and equal the background outside of this box. An image
+    that equals it everywhere gives an empty patch.
     """
     boxes, pixels = [], []
     for top, left, image in images:

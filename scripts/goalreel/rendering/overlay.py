@@ -55,10 +55,7 @@ def track_rows(background: np.ndarray) -> TextRows:
 
 
 def captions(template: str, trajectories: Trajectories, env: str, unit: str) -> list[str] | None:
-    """Return the caption of each filmed episode, None if the template is empty.
-
-    unit: "reach" or "episode".
-    """
+    """Return the caption of each filmed episode, None if the template is empty."""
     rows, count = trajectories.episodes, len(trajectories) if template else 0
     return [caption(template, rows.row(i), env, unit) for i in range(count)] or None
 
@@ -72,20 +69,11 @@ def add_overlay(
     track: bool = False,
     scale: int | None = None,
 ) -> FrameCache:
-    """Return a shard's frames with its overlay.
+    """Return a shard's frames with its overlay: the caption of each episode, and the HUD.
 
-    Args:
-        cache: the frames.
-        trajectories: those of the shard.
-        env: the environment's id.
-        texts: the caption of each episode; None for no captions.
-        hud: whether to add a HUD.
-        track: whether each episode begins with a frame of Mountain Car's empty track, to which all
-            others refer in an assembled film.
-        scale: the factor by which images are enlarged; None for `fitting_scale`.
-
-    Raises:
-        GoalreelError: the frames do not show these trajectories.
+    With `track`, each episode begins with a frame of Mountain Car's empty track, to which all
+    others refer in an assembled film. `scale` enlarges images, None by `fitting_scale`. Raises
+    GoalreelError if the frames do not show these trajectories.
     """
     if cache.source != trajectories.digest():
         raise GoalreelError(
@@ -123,10 +111,7 @@ def add_bands(
     """Enlarge the images of a BlockLayer, with a band above for captions and one below for the HUD.
 
     Odd sides become even by repeating the last row or column. Frames with a background stay as they
-    are, without bands.
-
-    Returns:
-        The frames, and the rows of text in them.
+    are, without bands. Also return the rows of text in the frames.
     """
     (images,) = cache.layers
     if not isinstance(images, BlockLayer):
@@ -148,13 +133,7 @@ def add_bands(
 def empty_track(background: np.ndarray, env: str, hud: bool) -> tuple[np.ndarray, tuple[int, int]]:
     """Return the frame of the empty track without its caption, (H, W, 3) uint8.
 
-    Args:
-        background: the empty track.
-        env: the environment's id.
-        hud: whether there is a HUD.
-
-    Returns:
-        The frame, and the range of its rows that no caption or HUD covers.
+    Also return the range of its rows that no caption or HUD covers.
     """
     frame, canvas, rows = background.copy(), Canvas(background), track_rows(background)
     # At a reset, step, return and velocity are 0.

@@ -27,15 +27,7 @@ _MARGIN = 24  # columns
 def card_texts(
     row: Mapping[str, object], env: str, policy: str, unit: str, count: int
 ) -> tuple[str, ...]:
-    """Return the lines of an episode's card.
-
-    Args:
-        row: its columns in the tables.
-        env: the environment's id.
-        policy: the policy's label.
-        unit: "reach" or "episode".
-        count: the number of reaches or episodes of the run.
-    """
+    """Return the lines of an episode's card, one of `count`. row: its columns in the tables."""
     seed = f"seed {row['seed']}" + (f" · attempt {row['attempt']}" if row["attempt"] else "")
     return env, policy, f"{unit.capitalize()} {row['reach']:,} of {count:,}", seed
 

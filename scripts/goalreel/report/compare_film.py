@@ -36,14 +36,8 @@ def film_seeds(
     """Film seeds side by side, and return the second of the film at which each starts.
 
     Each starts with a keyframe. The first run's frames per second apply. An episode that ends
-    before the others keeps its last frame, darkened.
-
-    Args:
-        path: the MP4 file to write.
-        runs: the sides.
-        reasons: the seeds in film order, with a text for each.
-        table: that of `table_of_seeds`.
-        spec: stored in the file, with the option view_encoder.
+    before the others keeps its last frame, darkened. `reasons` has the seeds in film order, with a
+    text for each, and `table` is that of `table_of_seeds`.
     """
     shape, sizes = _layout([frame_size(run.filmed) for run in runs])
     numbers, kept = (run.table["row"].reindex(list(reasons)).dropna() for run in runs), {}

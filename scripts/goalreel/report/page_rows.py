@@ -30,15 +30,10 @@ class Totals:
 
 
 def spread_of(column: pd.Series, numbers: pd.Series) -> dict[str, float]:
-    """Return the order statistics of a column.
+    """Return the median, least and most of a column.
 
-    Args:
-        column: the values.
-        numbers: the number of each row's reach or episode.
-
-    Returns:
-        median, least and most. For least and most also the first row with that value (least_row),
-        and its reach or episode (least_number).
+    For least and most also the first row with that value (least_row), and its reach or episode
+    (least_number), which is in `numbers`.
     """
     values = column.to_numpy()
     spread = {"median": np.median(values)}
@@ -48,12 +43,7 @@ def spread_of(column: pd.Series, numbers: pd.Series) -> dict[str, float]:
 
 
 def columns(unit: str, is_selection: bool = False) -> tuple[str, ...]:
-    """Return the columns that the report needs from the table.
-
-    Args:
-        unit: "reach" or "episode".
-        is_selection: whether the film shows some of the episodes, each with its share of all.
-    """
+    """Return the columns that the report needs from the table, with shares if it is of some."""
     common = (unit, "seed", "steps", "return", "start_s", *_ENDINGS[unit])
     return common + ("attempt",) * (unit == "reach") + _SHARES * is_selection
 

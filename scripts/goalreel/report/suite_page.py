@@ -79,14 +79,8 @@ class _Cell:
 def write_suite(folder: Path, runs: Sequence[SuiteRun], is_checkpoints: bool, spec: Spec) -> str:
     """Write index.html, suite.csv and summary.json of a suite, also of one whose runs failed.
 
-    Args:
-        folder: the results folder, which holds the folders of the runs.
-        runs: the runs. Rows and columns have the order in which they first appear.
-        is_checkpoints: whether the columns are numbers of training steps.
-        spec: of the stage.
-
-    Returns:
-        A line for the log.
+    `folder` holds the folders of the runs. Rows and columns have the order in which they first
+    appear, columns that are training steps (`is_checkpoints`) their own. Returns a line to log.
     """
     found: dict[str, dict[str, list[SuiteRun]]] = {}
     for run in runs:

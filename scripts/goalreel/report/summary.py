@@ -20,27 +20,13 @@ _WORST = 5
 
 
 def write_summary(
-    path: Path,
-    trajectories: Sequence[Path],
-    episodes_csv: Path,
-    all_csv: Path | None,
-    spec: Spec,
+    path: Path, trajectories: Sequence[Path], episodes_csv: Path, all_csv: Path | None, spec: Spec
 ) -> None:
     """Write the summary of a run.
 
     `success` counts the episodes that meet the criterion of the option, or all attempts of a run of
-    reaches. It is null without a criterion.
-
-    Args:
-        path: the JSON file.
-        trajectories: the trajectory files of all shards.
-        episodes_csv: the table of filmed episodes.
-        all_csv: the table of all attempts of a run of reaches, or of all episodes of which the
-            film shows some, or None.
-        spec: with env, unit and success_criterion.
-
-    Raises:
-        GoalreelError: a file cannot be used.
+    reaches. It is null without a criterion. `all_csv` is the table of all attempts, or of all
+    episodes of which the film shows some.
     """
     unit, env = spec.config["unit"], spec.config["env"]
     shards = [read_summary(shard) for shard in trajectories]
@@ -77,11 +63,9 @@ def _statistics(values: pd.Series) -> dict[str, float | None]:
 def _success(rows: pd.DataFrame, criterion: str | float) -> dict[str, object]:
     endings = (rows[name].to_numpy() for name in ("terminated", "truncated", "return"))
     count = int(has_reached(criterion, *endings).sum())
-    share = share_interval(count, len(rows))
-    rounded = {"share": share.value, "low": share.low, "high": share.high}
-    return {"criterion": criterion, "count": count, "total": len(rows)} | {
-        name: float(f"{value:.6g}") for name, value in rounded.items()
-    }
+    bounds = vars(share_interval(count, len(rows))).values()
+    rounded = zip(("share", "low", "high"), (float(f"{x:.6g}") for x in bounds), strict=True)
+    return {"criterion": criterion, "count": count, "total": len(rows), **dict(rounded)}
 
 
 def _worst(rows: pd.DataFrame, unit: str) -> list[dict[str, object]]:

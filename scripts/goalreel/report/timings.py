@@ -12,14 +12,8 @@ def read_timings(
 ) -> dict[str, tuple[int, float]]:
     """Return the number of jobs of each stage, and their total time in seconds.
 
-    Args:
-        benchmarks: the folder with STAGE.tsv or STAGE/SHARD.tsv files. Stages without files are
-            skipped, and so are shards beyond the film's.
-        stages: the names of the stages, in the order to show.
-        shards: the film's number of shards.
-
-    Raises:
-        GoalreelError: a file is not a benchmark.
+    The files are STAGE.tsv or STAGE/SHARD.tsv. Stages without files are skipped, and so are shards
+    beyond the film's. Raises GoalreelError if a file is not a benchmark.
     """
     timings = {}
     for stage in stages:

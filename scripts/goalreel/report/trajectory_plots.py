@@ -41,15 +41,7 @@ class Sample:
 
 
 def read_sample(trajectories: Sequence[Path], unit: str) -> Sample:
-    """Read a sample of episodes, from at most 24 shards.
-
-    Args:
-        trajectories: the trajectory files of all shards.
-        unit: "reach" to sample only episodes that reached the goal, or "episode".
-
-    Raises:
-        GoalreelError: like `read_trajectories`.
-    """
+    """Read a sample of a run's episodes; in a run of reaches, of those that reached the goal."""
     states, returns, actions = [], [], []
     chosen = spread(trajectories, _MAX_SHARDS)
     for path in chosen:
@@ -66,11 +58,7 @@ def read_sample(trajectories: Sequence[Path], unit: str) -> Sample:
 def plot_states(sample: Sample, unit: str, total: int, env: str) -> tuple[Figure, str, str] | None:
     """Draw each dimension of the state over the steps, with episodes colored by return.
 
-    Args:
-        sample: the episodes.
-        unit: "reach" or "episode".
-        total: the number of episodes that were sampled.
-        env: the environment that names the dimensions, "" for none.
+    The sample is of `total` episodes. `env` names the dimensions, "" if it has wrappers.
     """
     if not sample.states or not 0 < sample.states[0].shape[1] <= _MAX_NUMBERS:
         return None
@@ -105,9 +93,7 @@ def plot_states(sample: Sample, unit: str, total: int, env: str) -> tuple[Figure
 def plot_actions(actions: np.ndarray, env: str) -> tuple[Figure, str, str]:
     """Draw how often each action was taken, or a histogram of each dimension.
 
-    Args:
-        actions: (actions, dimensions).
-        env: the environment that names the actions, "" for none.
+    `env` names the actions, "" if it has wrappers.
     """
     numbers = actions.T[:_MAX_PANELS]
     count, is_whole = len(numbers), actions.dtype.kind in "iub"

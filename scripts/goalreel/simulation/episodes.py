@@ -71,15 +71,13 @@ def simulate_episodes(
         seeds: (episodes,) integers in [0, 2**64), passed to `env.reset(seed=...)`.
         environment: the result of `make_environment`.
         policy: the result of `make_policy`.
-        step_limits: (episodes,) the steps after which to stop episodes that the environment has
-            not ended, or None to play all to their end.
-        recorder: records the frames, or None to record none.
+        step_limits: (episodes,) the steps after which to stop episodes that have not ended.
+        recorder: records the frames.
         watch: called after the resets and after each step with the indices of the running
             episodes, the number of steps, and their observations.
 
     Raises:
         GoalreelError: an episode does not end, or the environment or the policy fails.
-
     """
     seeds = np.asarray(seeds)
     count, space = len(seeds), environment.actions

@@ -65,16 +65,9 @@ def _has_images(space) -> bool:
 def compare_observations(
     recorded: Sequence[RecordedEpisode], indices: np.ndarray, step: int, observations: Sequence
 ) -> None:
-    """Check the observations after a step against the recorded ones.
+    """Check the observations of the running episodes, `indices`, after a step.
 
-    Args:
-        recorded: the episodes of a batch.
-        indices: (num_envs,) the running episodes.
-        step: the number of steps taken.
-        observations: the current observation of each running episode.
-
-    Raises:
-        GoalreelError: an observation differs.
+    Raises GoalreelError if one differs from the recording.
     """
     for index, observation in zip(indices.tolist(), observations, strict=True):
         episode = recorded[index]

@@ -112,15 +112,10 @@ def write_selection(
     shares: np.ndarray,
     spec: Spec,
 ) -> None:
-    """Write the chosen episodes as a recording.
+    """Write the episodes with these numbers, ascending, as a recording.
 
-    Args:
-        path: the file to write.
-        paths: the played files of all shards, in order.
-        played: the episodes of these files.
-        numbers: (episodes,) the numbers of the chosen episodes, ascending.
-        shares: (episodes, 3) see the module docstring.
-        spec: the spec of the file, whose shard has the size of the played shards.
+    `paths` are the files of the played episodes, `shares` as in the module docstring. The spec's
+    shard has the size of the played shards.
     """
     rows, size, actions = played.rows, spec.shard["size"], []
     for shard in np.unique(numbers // size).tolist():
@@ -142,13 +137,7 @@ def _outcomes(rows: Attempts, last_states: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def check_replay(path: str | os.PathLike, episodes: range, replayed: Trajectories) -> None:
-    """Raise GoalreelError if chosen episodes were replayed differently.
-
-    Args:
-        path: the selection.
-        episodes: their places in the selection.
-        replayed: their trajectories.
-    """
+    """Raise GoalreelError if these episodes of a selection were replayed differently."""
     rows = replayed.episodes
     found = _outcomes(rows, replayed.states[replayed.offsets[1:] - 1])
     expected = npz.read(path, recording_blocks.KIND, recording_blocks.VERSION, found)

@@ -41,22 +41,9 @@ def simulate_reaches(
 ) -> Trajectories:
     """Simulate the reaches of a shard.
 
-    Args:
-        reaches: the numbers of the reaches.
-        root_seed: the run's seed, from which all seeds of episodes are derived.
-        environment: the environment to play in.
-        policy: the policy to play.
-        max_attempts: the greatest number of attempts per reach.
-        show_failures: whether to keep the states of attempts that fail.
-        spec: the spec to store with the trajectories.
-        success: "terminated", "truncated", or the least return that counts as reaching the goal;
-            None if every episode counts.
-        recorder: records the frames, or None to record none.
-        seeds: the seed of each episode if every episode counts, or None to derive them.
-
-    Raises:
-        GoalreelError: a reach has not reached the goal after `max_attempts` attempts.
-
+    `success` is "terminated", "truncated", or the least return that counts as reaching the goal;
+    None if every episode counts, which then may have given seeds. `show_failures` keeps the states
+    of attempts that fail. Raises GoalreelError if a reach fails in all attempts.
     """
     policy.check(environment)
     batches = []
@@ -135,16 +122,9 @@ def to_batch(
     success: str | float | None,
     show_failures: bool = True,
 ) -> AttemptBatch:
-    """Return episodes as a batch: one attempt at each reach.
+    """Return episodes as a batch: one attempt at each of `reaches`, (episodes,).
 
-    Args:
-        reaches: (episodes,) the number of each episode's reach.
-        attempt: the number of the attempt, or (episodes,) numbers.
-        seeds: (episodes,) the seeds.
-        episodes: the simulated episodes.
-        environment: the environment that they were played in.
-        success: as in `simulate_reaches`.
-        show_failures: whether to keep episodes that did not reach the goal.
+    `success` and `show_failures` are as in `simulate_reaches`.
     """
     terminated = np.array([episode.terminated for episode in episodes])
     truncated = np.array([episode.truncated for episode in episodes])

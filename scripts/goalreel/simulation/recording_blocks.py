@@ -42,14 +42,8 @@ def write_blocks(
 def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> list[RecordedEpisode]:
     """Return a range of a recording's episodes, reading only the blocks that hold them.
 
-    Args:
-        path: a file that `write_blocks` wrote.
-        episodes: their places in the recording, at least one.
-        label: the option that names the recording, with its value, for messages.
-
-    Raises:
-        GoalreelError: the file does not exist, or the recording has fewer episodes.
-        UnusableFileError: the file is damaged, or not a recording.
+    Raises GoalreelError if the file is unusable, or the recording has fewer episodes. `label`, the
+    option that names the recording with its value, is for messages.
     """
     index = npz.read(path, KIND, VERSION, ("offsets", "seeds", "numbers", "columns"))
     offsets, seeds, columns = index["offsets"], index["seeds"], str(index["columns"])

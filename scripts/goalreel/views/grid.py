@@ -100,14 +100,8 @@ def choose_layout(
 def layout(rows: int, columns: int, frame: tuple[int, int], captions: int) -> Layout:
     """Return the layout whose frames are as large as fit, but no larger than in the film.
 
-    Args:
-        rows: of a page.
-        columns: of a page.
-        frame: width and height of the frames.
-        captions: the number of captions above each frame.
-
-    Raises:
-        GoalreelError: the cells would be too small.
+    `frame` is the width and height of frames, `captions` the number of captions above each. Raises
+    GoalreelError if the cells would be too small.
     """
     wide = (_MAX_WIDTH + _GUTTER) // columns - _GUTTER
     tall = (_MAX_HEIGHT + _GUTTER) // rows - _GUTTER
@@ -143,10 +137,7 @@ def frame_size(filmed: FilmedEpisodes) -> tuple[int, int]:
 
 
 def scaled_movies(
-    filmed: FilmedEpisodes,
-    size: tuple[int, int],
-    kept: dict,
-    numbers: Iterable[int] | None = None,
+    filmed: FilmedEpisodes, size: tuple[int, int], kept: dict, numbers: Iterable[int] | None = None
 ) -> Iterator[tuple[FilmedEpisode, Iterator[np.ndarray]]]:
     """Return episodes and the frames of each at a size. `kept` is that of ScaledFrames."""
     times = max(size[0] // frame_size(filmed)[0], 1)
@@ -158,17 +149,8 @@ def scaled_movies(
 def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tuple[int, int]:
     """Film all episodes as a grid whose pages start with a keyframe.
 
-    Args:
-        filmed: the episodes.
-        path: the MP4 file.
-        spec: with grid (rows, columns and caption, a template), film.fps and view_encoder. The file
-            stores it.
-
-    Returns:
-        The number of frames and the number of pages.
-
-    Raises:
-        GoalreelError: the cells would be too small, or a frame cache is unusable.
+    Returns the number of frames and the number of pages. Raises GoalreelError if the cells would be
+    too small, or a frame cache is unusable.
     """
     grid, fps, encoder = (spec.config[key] for key in ("grid", "film.fps", "view_encoder"))
     frames = filmed.rows.steps + 1

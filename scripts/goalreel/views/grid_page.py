@@ -21,13 +21,10 @@ def page_frames(
     corners: Sequence[tuple[int, int]],
     length: int,
 ) -> Iterator[np.ndarray]:
-    """Yield the frames of a page in yuv420p. They share one buffer: use each before the next.
+    """Yield `length` frames of a page in yuv420p. They share one buffer: use each before the next.
 
-    Args:
-        page: the pixels around the movies, (H, W, 3) uint8.
-        movies: the frames of each in yuv420p. A movie that ends stays at its last frame.
-        corners: the top and left of each, even.
-        length: the number of frames of the page.
+    A movie, also in yuv420p, that ends stays at its last frame. Its corner, top and left, is even.
+    `page`, (H, W, 3) uint8, has the pixels around the movies.
     """
     buffer = planar(page)
     shown = planes(buffer)

@@ -18,17 +18,9 @@ def choose_episodes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the chosen episodes, and how many of all episodes are as rare as each.
 
-    Args:
-        select: the option `film.select`.
-        success: the option `success`, for `failed`.
-        played: all episodes, numbered from 0.
-
-    Returns:
-        The numbers of the episodes, ascending, int64, and for each the count of failed episodes, of
-        those near it, in its cluster, or with at most (at least, if they are higher) its value.
-
-    Raises:
-        GoalreelError: there is no such episode.
+    The numbers of the episodes ascend. The count is of failed episodes, of those near it, in its
+    cluster, or with at most (at least, if they are higher) its value. Raises GoalreelError if
+    `film.select` chooses none.
     """
     options = select if isinstance(select, Mapping) else {"list": select}
     (kind,), rows = options.keys() - {"by"}, played.rows

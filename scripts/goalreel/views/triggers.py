@@ -15,11 +15,9 @@ from goalreel.simulation.trajectories import Attempts
 def select_episodes(trigger: str | Sequence[int] | Mapping | None, rows: Attempts) -> np.ndarray:
     """Return the numbers of the episodes that a trigger selects, ascending, int64.
 
-    Args:
-        trigger: "capped_cubic", "all", "failed", a list of numbers, {"every": k}, or k episodes by
-            {"best": k}, {"worst": k} or {"median": k} with "by": "return" (the default) or "steps".
-            None selects nothing.
-        rows: the table of all attempts.
+    A trigger is "capped_cubic", "all", "failed", a list of numbers, {"every": k}, or k episodes by
+    {"best": k}, {"worst": k} or {"median": k} with "by": "return" (the default) or "steps". None
+    selects nothing.
     """
     numbers = np.arange(len(rows.steps))
     if trigger is None:

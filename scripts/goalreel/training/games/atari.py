@@ -1,6 +1,7 @@
 """ALE games in ale-py's AtariVectorEnv, which emulates, resizes and resets in C++."""
 
 import importlib
+import math
 
 import numpy as np
 
@@ -57,22 +58,15 @@ class AtariEnvs:
         number = info["episode_frame_number"]
         # The frame number goes on after a lost life. It starts again with another game.
         (over,) = np.nonzero(truncated | (terminated & (number <= self._number)))
-        ended = tuple(
-            EndedGame(int(index), float(self._returns[index]), float("nan")) for index in over
-        )
+        ended = tuple(EndedGame(int(n), float(self._returns[n]), math.nan) for n in over)
         self._returns[over] = 0.0
         self._number = number.copy()
         next_obs = self.obs
         if len(over):  # final_obs is undefined for other environments
             next_obs = self.obs.copy()
             next_obs[over] = info["final_obs"][over, -1]
-        return PixelStep(
-            np.sign(rewards).astype(np.float32),
-            terminated.copy(),
-            truncated.copy(),
-            next_obs,
-            ended,
-        )
+        rewards = np.sign(rewards).astype(np.float32)
+        return PixelStep(rewards, terminated.copy(), truncated.copy(), next_obs, ended)
 
     def close(self) -> None:
         """Free the emulators."""

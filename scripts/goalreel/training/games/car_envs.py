@@ -41,18 +41,14 @@ def _seeds(root: int, index: int) -> Iterator[int]:
 
 
 class WrappedCars:
-    """Environments of `gymnasium.make`, stepped one after another.
-
-    Attributes:
-        obs: (num_envs, 2) float32, the first observations.
-    """
+    """Environments of `gymnasium.make`, stepped one after another."""
 
     def __init__(self, seed: int, num_envs: int, frame_skip: int):
         import gymnasium
 
         self._seeds, self._frame_skip = [_seeds(seed, n) for n in range(num_envs)], frame_skip
         self._cars = [gymnasium.make(DISCRETE.id) for _ in range(num_envs)]
-        self.obs = np.stack([self._reset(index) for index in range(num_envs)])
+        self.obs = np.stack([self._reset(index) for index in range(num_envs)])  # the first ones
 
     def _reset(self, index: int) -> np.ndarray:
         return self._cars[index].reset(seed=next(self._seeds[index]))[0]
@@ -78,11 +74,6 @@ class Cars:
 
     A step of one car takes about 1.2 µs, as long as one of the 30 NumPy calls of a batched step.
     Up to about 60 environments, plain Python is faster.
-
-    Attributes:
-        positions: (num_envs,) float64, the cars' positions.
-        obs: (num_envs, 2) float32, the observations to act on.
-        reached: (num_envs,) float64, the positions before any reset.
     """
 
     def __init__(self, seed: int, num_envs: int, frame_skip: int):
@@ -111,7 +102,7 @@ class Cars:
             self._steps[index] = steps
         lasted = np.array(self._steps) - before
         truncated = np.array(self._steps) >= DISCRETE.max_episode_steps
-        self.reached = np.array(positions)
+        self.reached = np.array(positions)  # before any reset
         self.positions = self.reached.copy()
         next_obs = observations(np.array([self.reached, self._velocities]))
         terminated = np.array(arrived)

@@ -25,9 +25,8 @@ class _MarioEnv:
     def _restart(self) -> None:
         self.env.reset()
         self._return = self._distance = 0.0
-        for _ in range(
-            self._rng.integers(1, self._settings.noop + 1) if self._settings.noop else 0
-        ):
+        noop = self._settings.noop
+        for _ in range(self._rng.integers(1, noop + 1) if noop else 0):
             self._frame(_NOOP)
         self._lives, self.obs = self.env.lives(), self._seen()
 

@@ -31,15 +31,10 @@ class PixelStep:
 
 
 class PixelEnvs(Protocol):
-    """Vectorized environments.
+    """Vectorized environments."""
 
-    Attributes:
-        actions: number of actions.
-        obs: (num_envs, 84, 84) uint8, the observations to act on, after any reset.
-    """
-
-    actions: int
-    obs: np.ndarray
+    actions: int  # their number
+    obs: np.ndarray  # (num_envs, 84, 84) uint8, to act on, after any reset
 
     def step(self, actions: np.ndarray) -> PixelStep:
         """Take (num_envs,) actions, and reset ended episodes; later steps keep the arrays."""

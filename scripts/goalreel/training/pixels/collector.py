@@ -55,10 +55,7 @@ def step_fields(shape: tuple[int, int] = (SIDE, SIDE)) -> Fields:
 def next_stacks(stacks: np.ndarray, obs: np.ndarray, ended: np.ndarray) -> np.ndarray:
     """Return the frame stacks, (num_envs, stack, H, W), after a step; a first frame is repeated.
 
-    Args:
-        stacks: the stacks before the step.
-        obs: (num_envs, H, W), the new frames.
-        ended: (num_envs,) bool, whether each episode ended.
+    obs: (num_envs, H, W), the new frames. ended: (num_envs,) bool, whether each episode ended.
     """
     after = np.concatenate([stacks[:, 1:], obs[:, None]], axis=1)
     after[ended] = obs[ended][:, None]
@@ -106,11 +103,15 @@ class Collector:
         ended = step.terminated | step.truncated
         rows = {"frame": self._stacks[:, -1], "env": self._numbers, "action": actions}
         rows |= {"reward": step.rewards, "episode_step": self._episode_steps}
-        self._write(rows | {"terminated": step.terminated})
+        rows |= {"terminated": step.terminated}
+        self._write(rows)
         self._episode_steps += 1
         (cut,) = np.nonzero(step.truncated & ~step.terminated)
-        if len(cut):
-            self._write(self._last_frames(cut, step.next_obs))
+        if len(cut):  # the last frames of truncated episodes, which are no steps
+            rest = {name: column[cut] for name, column in rows.items()}
+            zeros = np.zeros(len(cut))
+            rest |= {"frame": step.next_obs[cut], "action": zeros + END, "reward": zeros}
+            self._write(rest)
         self._episode_steps[ended] = 0
         self._stacks = next_stacks(self._stacks, self._envs.obs, ended)
         for episode in step.ended:
@@ -127,14 +128,6 @@ class Collector:
                 self._actor = Actor.of(weights)
             actions[~random] = self._actor.values(self._stacks[~random]).argmax(axis=1)
         return actions
-
-    def _last_frames(self, cut: np.ndarray, next_obs: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the rows with the last frames of truncated episodes."""
-        zeros = np.zeros(len(cut))
-        return {
-            **{"frame": next_obs[cut], "env": self._numbers[cut], "action": zeros + END},
-            **{"reward": zeros, "episode_step": self._episode_steps[cut], "terminated": zeros},
-        }
 
     def _write(self, rows: Mapping[str, np.ndarray]) -> None:
         """Write rows into the ring, and wait for space while the trainer is alive."""
@@ -182,10 +175,9 @@ def evaluate(game: Mapping, stack: int, games: int, weights: Fields, fd: int) ->
 
 
 if __name__ == "__main__":
+    job = {"actions": actions, "collect": collect, "evaluate": evaluate}[sys.argv[1]]
     try:
-        {"actions": actions, "collect": collect, "evaluate": evaluate}[sys.argv[1]](
-            **json.loads(sys.argv[2])
-        )
+        job(**json.loads(sys.argv[2]))
     except GoalreelError as error:
         print(error, file=sys.stderr)
         sys.exit(child_process.BAD_INPUT)

@@ -8,8 +8,6 @@ import os
 import subprocess
 from collections.abc import Mapping
 
-import numpy as np
-
 from goalreel.errors import GoalreelError, quoted
 from goalreel.training.pixels.collector import EPISODE, EPISODES, STATE, step_fields
 from goalreel.training.pixels.settings import PipelineSettings
@@ -17,7 +15,7 @@ from goalreel.training.shared_memory import child_process
 from goalreel.training.shared_memory.arrays import shared_arrays
 from goalreel.training.shared_memory.child_process import Child
 from goalreel.training.shared_memory.ring import Ring
-from goalreel.training.shared_memory.weights import SharedWeights, fields_of
+from goalreel.training.shared_memory.weights import SharedWeights, Weights, fields_of
 
 _TIMEOUT = 120.0  # seconds for a game to print its number of actions
 
@@ -27,19 +25,14 @@ def _start(python: str, job: str, values: Mapping, fds=()) -> Child:
 
 
 class Collectors:
-    """The collectors of a training.
-
-    Attributes:
-        children: the processes.
-        rings: the rings of their steps (collector.step_fields), in the same order.
-    """
+    """The collectors of a training."""
 
     def __init__(
         self,
         settings: PipelineSettings,
         game: Mapping,
         session: int,
-        weights: Mapping[str, np.ndarray],
+        weights: Weights,
         epsilon: float,
     ):
         """Start all processes, with GameSettings as a dict and initial weights and epsilon.
@@ -49,7 +42,7 @@ class Collectors:
         """
         self.children: list[Child] = []
         numbers = range(settings.collectors)
-        self.rings = [Ring(step_fields(), settings.ring) for _ in numbers]
+        self.rings = [Ring(step_fields(), settings.ring) for _ in numbers]  # of their steps
         self._episodes = [Ring(EPISODE, EPISODES) for _ in numbers]
         state_fd, self._state = shared_arrays(STATE)
         fields = fields_of(weights)
@@ -70,7 +63,7 @@ class Collectors:
             self.close()
             raise
 
-    def publish(self, weights: Mapping[str, np.ndarray]) -> None:
+    def publish(self, weights: Weights) -> None:
         """Publish new weights to all collectors."""
         self._weights.write(weights)
 
@@ -109,9 +102,7 @@ class Collectors:
 class GreedyGames:
     """The greedy games of one evaluation, which a separate process plays."""
 
-    def __init__(
-        self, settings: PipelineSettings, game: Mapping, weights: Mapping[str, np.ndarray]
-    ):
+    def __init__(self, settings: PipelineSettings, game: Mapping, weights: Weights):
         """Start the process. Raises GoalreelError if the interpreter cannot run."""
         fields = fields_of(weights)
         self._fd, arrays = shared_arrays(fields)

@@ -36,13 +36,7 @@ class ReplayBatch:
 
 
 class FrameReplay:
-    """A replay buffer of the latest steps of all environments.
-
-    Attributes:
-        size: capacity in steps per environment.
-        count: (num_envs,) int64, the number of steps that each environment ever added.
-        device: the PyTorch device of the arrays.
-    """
+    """A replay buffer of the latest steps of all environments."""
 
     def __init__(
         self,
@@ -69,7 +63,7 @@ class FrameReplay:
                 f"Use at least {num_envs * (least + 1):,}."
             )
         self.size, self._stack, self._n_step = size, stack, n_step
-        self.count = np.zeros(num_envs, np.int64)
+        self.count = np.zeros(num_envs, np.int64)  # of steps that each environment ever added
         self._steps = {
             name: torch.zeros(
                 (num_envs * size, *shape),
@@ -97,9 +91,8 @@ class FrameReplay:
         """
         for name, own in self.state().items():
             if name not in state or state[name].shape != own.shape:
-                raise GoalreelError(
-                    f"{name} in the replay buffer has not the shape {tuple(own.shape)}"
-                )
+                shape = tuple(own.shape)
+                raise GoalreelError(f"{name} in the replay buffer has not the shape {shape}")
             own.copy_(state[name])
 
     def append(self, rows: Mapping[str, np.ndarray], first_env: int = 0) -> None:
@@ -124,12 +117,12 @@ class FrameReplay:
         """
         batches, missing = [], count
         for _ in range(_TRIES):
-            batch = self._draw(missing, rng)
-            if batch is not None:
+            if batch := self._draw(missing, rng):
                 batches.append(batch)
                 missing -= len(batch.actions)
             if missing == 0:
-                return _joined(batches)
+                columns = zip(*(vars(batch).values() for batch in batches), strict=True)
+                return batches[0] if len(batches) == 1 else ReplayBatch(*map(torch.cat, columns))
         return None
 
     def _draw(self, count: int, rng: torch.Generator) -> ReplayBatch | None:
@@ -176,12 +169,6 @@ class FrameReplay:
 
     def _sent(self, array: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(array).to(self.device, non_blocking=True)
-
-
-def _joined(batches: list[ReplayBatch]) -> ReplayBatch:
-    if len(batches) == 1:
-        return batches[0]
-    return ReplayBatch(*map(torch.cat, zip(*(vars(b).values() for b in batches), strict=True)))
 
 
 def _check_memory(step: int, steps: int, device: torch.device) -> None:

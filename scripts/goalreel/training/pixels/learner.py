@@ -21,28 +21,20 @@ _HALF = {"cpu": torch.bfloat16, "cuda": torch.float16}
 
 
 class PixelLearner:
-    """A Q-network in training.
-
-    Attributes:
-        model: the network.
-        device: the PyTorch device.
-        updates: number of updates so far.
-    """
+    """A Q-network in training."""
 
     def __init__(self, settings: PipelineSettings, actions: int, seed: int):
         """Create random weights, the same for the same seed."""
         self._settings, self.updates = settings, 0
-        self.device = torch.device(
-            settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
-        )
+        available = "cuda" if torch.cuda.is_available() else "cpu"
+        self.device = torch.device(settings.device or available)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = PixelNetwork(actions, settings.stack, settings.network, settings.dueling)
         self.model = network.to(self.device)
         self._target = copy.deepcopy(self.model).requires_grad_(requires_grad=False)
-        self._optimizer = torch.optim.Adam(
-            self.model.parameters(), lr=settings.learning_rate, fused=True
-        )
+        rate = settings.learning_rate
+        self._optimizer = torch.optim.Adam(self.model.parameters(), rate, fused=True)
         self._sums = torch.full((2,), torch.nan, device=self.device)  # loss and TD error
         half = _HALF[self.device.type]
         halved = settings.autocast and computes_in_half(self.device)

@@ -120,7 +120,6 @@ def plot_training(path: str | os.PathLike, rows: Sequence[Sequence], game: str, 
         for axes in panels[1]:
             axes.set(xlabel="decisions")
             axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-        text = (
-            f"Learning {game} from pixels: return, loss, speed, and who waited, over the decisions."
-        )
+        found = "return, loss, speed, and who waited, over the decisions."
+        text = f"Learning {game} from pixels: {found}"
         save(figure, path, Caption("Training from pixels", text, spec))

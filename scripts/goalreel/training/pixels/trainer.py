@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
 from goalreel.policies.pixel_network import SIDE
@@ -18,11 +17,10 @@ from goalreel.training.pixels.collector import END
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay, ReplayBatch
 from goalreel.training.pixels.settings import PipelineSettings
 from goalreel.training.shared_memory.ring import Ring
+from goalreel.training.shared_memory.weights import Weights
 
 _RECENT = 100  # games of the mean return
 _SAVED = ("steps", "games", "recent", "waiting", "kept")
-
-Weights = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -40,25 +38,10 @@ class Evaluation:
 
 
 class Trainer:
-    """A learner, its replay buffer, and the counters of a training.
-
-    Attributes:
-        learner: a learner.PixelLearner.
-        replay: the replay buffer.
-        steps: number of decisions in the buffer so far.
-        games: number of finished games.
-        recent: return and distance of the latest games.
-        due: future checkpoints, increasing.
-        waiting: step, seconds and weights of past checkpoints without an evaluation.
-        evaluations: all evaluations, in order.
-        kept: weights by checkpoint: the chosen ones, the best and the latest.
-    """
+    """A learner, its replay buffer, and the counters of a training."""
 
     def __init__(self, settings: PipelineSettings, learner):
-        """Create an empty buffer.
-
-        Raises GoalreelError if the memory does not suffice for it.
-        """
+        """Create an empty buffer for a PixelLearner. Raises GoalreelError without enough memory."""
         self._settings, self.learner = settings, learner
         self.replay = FrameReplay(
             *(settings.n_envs, settings.buffer_size // settings.n_envs, (SIDE, SIDE)),
@@ -68,12 +51,13 @@ class Trainer:
         self._drawn = self._rng.get_state()  # before it drew the next batch
         self._ahead: Future | None = None
         self._thread = ThreadPoolExecutor(1)
-        self.steps = self.games = 0
-        self.recent: list[tuple[float, float]] = []
-        self.due = settings.checkpoint_steps
+        self.steps = self.games = 0  # decisions in the buffer so far, finished games
+        self.recent: list[tuple[float, float]] = []  # return and distance of the latest games
+        self.due = settings.checkpoint_steps  # in the future, increasing
+        # Step, seconds and weights of past checkpoints without an evaluation.
         self.waiting: list[tuple[int, float, Weights]] = []
-        self.evaluations: list[Evaluation] = []
-        self.kept: dict[int, Weights] = {}
+        self.evaluations: list[Evaluation] = []  # in order
+        self.kept: dict[int, Weights] = {}  # of the chosen checkpoints, the best and the latest
 
     @property
     def samples(self) -> int:
@@ -89,10 +73,8 @@ class Trainer:
 
     def is_due(self) -> bool:
         """Return whether the decisions in the buffer require another update."""
-        settings = self._settings
-        needed = math.ceil(
-            (self.learner.updates + 1) * settings.train_freq / settings.gradient_steps
-        )
+        settings, updates = self._settings, self.learner.updates + 1
+        needed = math.ceil(updates * settings.train_freq / settings.gradient_steps)
         return self.steps >= settings.learning_starts + needed
 
     def take_in(self, rings: Sequence[Ring]) -> int:

@@ -31,7 +31,5 @@ def shared_arrays(fields: Fields, fd: int | None = None) -> tuple[int, dict[str,
         fd = os.memfd_create("goalreel", os.MFD_CLOEXEC)
         os.truncate(fd, size)
     memory = mmap.mmap(fd, size)
-    return fd, {
-        name: np.ndarray(shape, dtype, memory, places[name])
-        for name, (dtype, shape) in fields.items()
-    }
+    arrays = {n: np.ndarray(shape, d, memory, places[n]) for n, (d, shape) in fields.items()}
+    return fd, arrays

@@ -44,11 +44,6 @@ class Child:
     """A module that runs in its own process group, so that only the parent gets Ctrl-C.
 
     Its output goes to files, because a pipe without a reader would fill up.
-
-    Attributes:
-        process: the process.
-        stdout: the file of its output.
-        stderr: the file of its messages.
     """
 
     def __init__(self, python: str, module: str, *arguments: str, fds: Iterable[int] = ()):
@@ -77,9 +72,8 @@ class Child:
         if status == BAD_INPUT:
             raise GoalreelError(message)
         way = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-        raise GoalreelError(
-            f"{name} failed ({way}).\n{textwrap.indent(message or 'no message', '  ')}"
-        )
+        message = textwrap.indent(message or "no message", "  ")
+        raise GoalreelError(f"{name} failed ({way}).\n{message}")
 
     def printed(self) -> str:
         """Return its output so far."""

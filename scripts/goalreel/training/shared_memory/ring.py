@@ -24,15 +24,10 @@ _ORDERED = platform.machine() in ("x86_64", "AMD64")  # total store order
 
 
 class Ring:
-    """A ring of items, each a row of every field.
-
-    Attributes:
-        fd: file descriptor of the memory, for the other process.
-        capacity: number of items.
-    """
+    """A ring of items, each a row of every field."""
 
     def __init__(self, fields: Fields, capacity: int, fd: int | None = None):
-        """Create a ring, or open the one of a descriptor."""
+        """Create a ring of `capacity` items, whose descriptor is `fd`, or open that of one."""
         rows = {name: (dtype, (capacity, *shape)) for name, (dtype, shape) in fields.items()}
         counters = {"head": ("<i8", (1,)), "tail": ("<i8", (1,))}
         self.capacity = capacity

@@ -13,6 +13,7 @@ import numpy as np
 from goalreel.training.shared_memory.arrays import Fields, shared_arrays
 from goalreel.training.shared_memory.ring import fence
 
+Weights = Mapping[str, np.ndarray]
 _VERSION = "version"
 _PAUSE = 0.0002  # seconds between two tries to read
 
@@ -22,14 +23,10 @@ class AbandonedError(Exception):
 
 
 class SharedWeights:
-    """Named arrays that one process writes as a whole.
-
-    Attributes:
-        fd: file descriptor of the memory, for the other processes.
-    """
+    """Named arrays that one process writes as a whole."""
 
     def __init__(self, fields: Fields, fd: int | None = None):
-        """Create the memory, or open that of a descriptor."""
+        """Create the memory, whose descriptor is `fd`, or open that of a descriptor."""
         self.fd, self._fields = shared_arrays({_VERSION: ("<i8", (1,)), **fields}, fd)
         self._version = self._fields.pop(_VERSION)
 
@@ -38,7 +35,7 @@ class SharedWeights:
         """The number of completed writes."""
         return int(self._version[0]) // 2
 
-    def write(self, weights: Mapping[str, np.ndarray]) -> None:
+    def write(self, weights: Weights) -> None:
         """Write all arrays; only one process may do so."""
         self._version[0] += 1
         fence()  # the counter is odd before an array changes
@@ -66,6 +63,6 @@ class SharedWeights:
                 return before // 2, copy
 
 
-def fields_of(weights: Mapping[str, np.ndarray]) -> Fields:
+def fields_of(weights: Weights) -> Fields:
     """Return the dtypes and shapes of weights."""
     return {name: (array.dtype.str, array.shape) for name, array in weights.items()}

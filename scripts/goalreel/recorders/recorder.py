@@ -21,22 +21,18 @@ class Recorder(RecordConstructorArgs):
     """Initialize a wrapper of Gymnasium, and write its videos with VideoWriter."""
 
     def _configure(self, wrapper: type, given: Mapping, own: tuple[str, ...] = ()) -> None:
-        """Initialize the wrapper.
+        """Initialize a class of Gymnasium with the local names of `__init__`, except `own`.
 
-        Args:
-            wrapper: the class of Gymnasium.
-            given: the local names of `__init__`, with `video`, a dict of VideoOptions.
-            own: the names of arguments that the wrapper does not have.
+        `given` has `video`, a dict of VideoOptions.
         """
         arguments = {k: v for k, v in given.items() if k not in ("self", "env", "__class__")}
         video = arguments.pop("video")
         RecordConstructorArgs.__init__(self, **arguments, **video)  # later calls are ignored
         if given["episode_trigger"] is None and given["step_trigger"] is None:
             arguments["episode_trigger"] = capped_cubic_video_schedule
+        arguments = {k: v for k, v in arguments.items() if k not in own}
         with contextlib.suppress(DependencyNotInstalled):  # moviepy
-            wrapper.__init__(
-                self, given["env"], **{k: v for k, v in arguments.items() if k not in own}
-            )
+            wrapper.__init__(self, given["env"], **arguments)
         self._options = VideoOptions(self.frames_per_sec, name_prefix=self.name_prefix, **video)
 
     def _writer(self, name: str, episode: Mapping) -> VideoWriter:
@@ -45,10 +41,7 @@ class Recorder(RecordConstructorArgs):
         return VideoWriter(path, self._options, episode, self.step_id, owner=self)
 
     def _finish(self, video: VideoWriter, episode: int) -> None:
-        """Finish a video.
-
-        Raises GoalreelError if ffmpeg fails. Then there is no file.
-        """
+        """Finish a video. Raises GoalreelError if ffmpeg fails. Then there is no file."""
         frames, path = len(video), video.finish()
         if path is None:
             logger.warn("Ignored saving a video as there were zero frames to save.")
@@ -60,10 +53,8 @@ class Recorder(RecordConstructorArgs):
 
 def new_info(episode: int, seed: int | None = None, env: int = 0) -> dict:
     """Return the info of an episode at its start; `add_step` updates it."""
-    return {"episode": episode, "env": env, "seed": seed, "return": 0.0, "length": 0} | {
-        "terminated": False,
-        "truncated": False,
-    }
+    info = {"episode": episode, "env": env, "seed": seed, "return": 0.0, "length": 0}
+    return info | {"terminated": False, "truncated": False}
 
 
 def add_step(info: dict, reward: float, terminated: bool, truncated: bool) -> None:

@@ -121,11 +121,8 @@ def _encode(
 ) -> None:
     """Encode the snippets of an iterable of frames, reading no more frames than they need.
 
-    Args:
-        frames: the frames.
-        first: the index of the first one.
-        running: the snippets that start with the first frame.
-        start_snippets: returns those that start with a later frame; None: there are none.
+    `running` are the snippets that start with the first frame, of the index `first`, and
+    `start_snippets` returns those that start with a later one.
     """
     try:
         for number, frame in enumerate(frames, first):

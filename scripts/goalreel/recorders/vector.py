@@ -109,9 +109,7 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         given = locals()
         chosen = range(env.num_envs) if record is None else record
         self.record = (0,) if record_first_only else tuple(chosen)
-        if not self.record or sorted(set(self.record) & {*range(env.num_envs)}) != sorted(
-            self.record
-        ):
+        if not 0 < len({*self.record} & {*range(env.num_envs)}) == len(self.record):
             raise GoalreelError(
                 f"record: {record!r} is not allowed. Use different indices from 0 to "
                 f"{env.num_envs - 1}, or None for all."
@@ -211,10 +209,8 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
     ) -> None:
         """Write the new frames of sub-environments, and finish the videos that end.
 
-        Args:
-            is_new: (num_envs,) bool, the sub-environments with a new frame.
-            over: (num_envs,) bool, the sub-environments whose episode ended with it.
-            final: the last frames of episodes whose sub-environment shows the next episode.
+        is_new: (num_envs,) bool, those with a new frame; over: (num_envs,) bool, those whose
+        episode ended with it; final: the last frames of those that show the next episode.
         """
         recorded = [i for i in self._videos if is_new[i]]
         if not recorded:
@@ -222,10 +218,12 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         shown = self.record if self.grid else recorded
         frames = self._render([i for i in shown if i not in final]) | final
         for index in recorded:
-            video = self._videos[index]
-            video.append(
-                self._side_by_side([frames[i] for i in shown]) if self.grid else frames[index]
-            )
+            video, frame = self._videos[index], frames[index]
+            if self.grid:
+                if self.frame_cols < 0:
+                    self._get_concat_frame_shape(len(shown), *np.shape(frame)[:2])
+                frame = self._concat_frames([frames[i] for i in shown])
+            video.append(frame)
             ended = over is not None and over[index] and self.video_length == float("inf")
             if ended or len(video) > self.video_length:
                 self._stop(index)
@@ -237,11 +235,6 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         frames = self.env.render() if indices else ()
         return {index: frames[index] for index in indices}
 
-    def _side_by_side(self, frames: Sequence[np.ndarray]) -> np.ndarray:
-        if self.frame_cols < 0:
-            self._get_concat_frame_shape(len(frames), *np.shape(frames[0])[:2])
-        return self._concat_frames(frames)
-
 
 def _require_final_frames(env: VectorEnv) -> None:
     """Raise GoalreelError if a same-step environment cannot provide last frames."""
@@ -250,12 +243,10 @@ def _require_final_frames(env: VectorEnv) -> None:
         base.envs = [FinalFrame(sub_env) for sub_env in base.envs]
         return
     try:
-        has_final_frames = isinstance(base, AsyncVectorEnv) and all(
-            base.get_attr("has_final_frame")
-        )
+        has_frames = isinstance(base, AsyncVectorEnv) and all(base.get_attr("has_final_frame"))
     except AttributeError:
-        has_final_frames = False
-    if not has_final_frames:
+        has_frames = False
+    if not has_frames:
         raise GoalreelError(
             f"env: {env} loses the last frame of each episode, as the last step resets it. Use:\n"
             f"  an AsyncVectorEnv with wrappers=[goalreel.vector.FinalFrame]\n"

@@ -61,13 +61,11 @@ class VideoOptions:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.fps, Real) and _LOWEST_FPS <= self.fps <= _HIGHEST_FPS):
-            raise GoalreelError(
-                f"fps: {self.fps!r} is not allowed. Use {_LOWEST_FPS} to {_HIGHEST_FPS}."
-            )
+            fix = f"Use {_LOWEST_FPS} to {_HIGHEST_FPS}."
+            raise GoalreelError(f"fps: {self.fps!r} is not allowed. {fix}")
         if self.qp not in range(52):
-            raise GoalreelError(
-                f"qp: {self.qp!r} is not allowed. Use a whole number from 0 (lossless) to 51."
-            )
+            fix = "Use a whole number from 0 (lossless) to 51."
+            raise GoalreelError(f"qp: {self.qp!r} is not allowed. {fix}")
         if self.preset not in PRESETS:
             raise GoalreelError(f"preset: {unknown('value', self.preset, PRESETS)}")
         if self.name_pattern is None:
@@ -211,17 +209,15 @@ class VideoWriter:
         try:
             info["frames"] = self._stream.finish()
             if not self._draft.exists():
-                raise GoalreelError(
-                    f"{self._draft}: It was deleted before {path.name} was complete. Record again."
-                )
+                problem = f"It was deleted before {path.name} was complete. Record again."
+                raise GoalreelError(f"{self._draft}: {problem}")
             check_frames(read_index(self._draft), info["frames"], options.rate)
             try:
                 with replacing(path) as temporary:
                     os.replace(self._draft, temporary)
             except OSError as error:
-                raise GoalreelError(
-                    f"{path}: It cannot be written ({error}). Use another video_folder."
-                ) from None
+                fix = "Use another video_folder."
+                raise GoalreelError(f"{path}: It cannot be written ({error}). {fix}") from None
         except GoalreelError:
             self.abort()
             raise

@@ -45,9 +45,8 @@ class ActionSpace:
     def check_bounds(self) -> None:
         """Raise GoalreelError if the space has no finite bounds to sample between."""
         if not (np.isfinite(self.low).all() and np.isfinite(self.high).all()):
-            raise GoalreelError(
-                f"policy.name: 'random' needs actions with bounds, not {self}. Use another policy."
-            )
+            problem = f"'random' needs actions with bounds, not {self}"
+            raise GoalreelError(f"policy.name: {problem}. Use another policy.")
 
     def from_uniform(self, draws: Sequence[np.ndarray]) -> np.ndarray:
         """Return uniformly random actions, (num_envs, *stored_shape).

@@ -54,9 +54,7 @@ def _reseeded(state: bytes, seed: int) -> bytes | None:
     # NumPy's legacy generator seeds like std::mt19937.
     generator = np.random.RandomState(seed % 2**32).get_state(legacy=False)["state"]
     words = " ".join(map(str, [*generator["key"].tolist(), generator["pos"]])).encode()
-    reseeded = bytearray(
-        state[: first - 4] + len(words).to_bytes(4, "little") + words + state[end:]
-    )
-    length = int.from_bytes(state[_LENGTH], "little") + len(reseeded) - len(state)
-    reseeded[_LENGTH] = (length % 2**32).to_bytes(4, "little")
-    return bytes(reseeded)
+    changed = bytearray(state[: first - 4] + len(words).to_bytes(4, "little") + words + state[end:])
+    length = int.from_bytes(state[_LENGTH], "little") + len(changed) - len(state)
+    changed[_LENGTH] = (length % 2**32).to_bytes(4, "little")
+    return bytes(changed)

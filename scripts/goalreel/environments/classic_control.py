@@ -9,6 +9,7 @@ however, calls the C library's `pow`, which is not always the exact square. On a
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -74,9 +75,8 @@ def _acrobot_change(states: np.ndarray, torque: np.ndarray) -> np.ndarray:
         + (half + 1.0) * g * np.cos(theta1 - math.pi / 2)
         + phi2
     )
-    turn2 = (torque + d2 / d1 * phi1 - half * _pow2(speed1) * sin2 - phi2) / (
-        half**2 + moment - _pow2(d2) / d1
-    )
+    inertia = half**2 + moment - _pow2(d2) / d1
+    turn2 = (torque + d2 / d1 * phi1 - half * _pow2(speed1) * sin2 - phi2) / inertia
     turn1 = -(d2 * turn2 + phi1) / d1
     return np.stack([speed1, speed2, turn1, turn2])
 
@@ -152,17 +152,14 @@ class ClassicControl(GymnasiumEnvironment):
 
         high, limit = np.array(self.rules.reach), gymnasium.spec(self.id).max_episode_steps
         states = uniform(seeds, -high, high).astype(self.rules.reset_dtype)
-        return ComputedEnvs(states, self.observe, self.step, self.max_episode_steps or limit)
+        step = partial(self.rules.step, kwargs=self.kwargs)
+        return ComputedEnvs(states, self.observe, step, self.max_episode_steps or limit)
 
     def observe(self, states: np.ndarray) -> np.ndarray:
         """Return the observations, (num_envs, numbers) float32, of states (width, num_envs)."""
         angles, others = np.split(states, [self.rules.angles])
         circular = [f(angle) for angle in angles for f in (np.cos, np.sin)]
         return np.stack([*circular, *others], axis=1, dtype=np.float32, casting="same_kind")
-
-    def step(self, states: np.ndarray, actions: np.ndarray) -> Transition:
-        """Return the next states, the rewards, and which episodes terminated."""
-        return self.rules.step(states, actions, self.kwargs)
 
     def recorded_state(self, env, observation: object) -> np.ndarray:
         """Return the state of a Gymnasium instance, (width,) float64."""

@@ -86,10 +86,8 @@ def make_environment(config: Mapping) -> Environment:
     if describe(env).computed:
         from goalreel.environments.mountain_car import ENVIRONMENTS
 
-        limit = config.get("max_episode_steps")
-        return replace(
-            ENVIRONMENTS[env], **kwargs, **({"max_episode_steps": limit} if limit else {})
-        )
+        car, limit = ENVIRONMENTS[env], config.get("max_episode_steps")
+        return replace(car, max_episode_steps=limit or car.max_episode_steps, **kwargs)
     return gymnasiums_environment(config)
 
 

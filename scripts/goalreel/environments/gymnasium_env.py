@@ -232,12 +232,7 @@ class GymnasiumEnvironment:
 
 
 class Instance:
-    """A Gymnasium instance while it plays one episode.
-
-    Attributes:
-        env: the instance.
-        state: (width,) float64, the recorded part of its state.
-    """
+    """A Gymnasium instance while it plays one episode."""
 
     def __init__(self, environment: GymnasiumEnvironment, seed: int, env=None):
         """Reset `env`, made by `environment.make`, or an idle instance if it is None."""
@@ -259,7 +254,7 @@ class Instance:
 
     def _observe(self, observation: object) -> None:
         self.observation = observation
-        self.state = self.environment.recorded_state(self.env, observation)
+        self.state = self.environment.recorded_state(self.env, observation)  # (width,) float64
 
     def step(self, action: np.ndarray) -> tuple[float, bool, bool]:
         """Take a stored action; return the reward, terminated and truncated."""

@@ -190,11 +190,11 @@ def environment_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
             find_spec(env)
     except GoalreelError as error:
         return [("env", str(error))]
-    errors = argument_errors(env, _take_goal if is_car else None, kwargs)
+    errors = argument_errors("env_kwargs", env, _take_goal if is_car else None, kwargs)
     if is_car and not (type(speed) in (int, float) and abs(speed) <= MAX_SPEED):
         allowed = [f"a number from -{MAX_SPEED} to {MAX_SPEED}"]
-        errors.append(("goal_velocity", not_allowed(speed, allowed)))
-    return [(f"env_kwargs.{argument}", error) for argument, error in errors]
+        errors.append(("env_kwargs.goal_velocity", not_allowed(speed, allowed)))
+    return errors
 
 
 def creator_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
@@ -203,8 +203,7 @@ def creator_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
         creator = _take_goal if describe(env).computed else load_creator(env)
     except GoalreelError as error:
         return [("env", str(error))]
-    errors = argument_errors(env, creator, kwargs)
-    return [(f"env_kwargs.{argument}", error) for argument, error in errors]
+    return argument_errors("env_kwargs", env, creator, kwargs)
 
 
 def _take_goal(goal_velocity: float) -> None:
@@ -212,29 +211,23 @@ def _take_goal(goal_velocity: float) -> None:
 
 
 def argument_errors(
-    name: str, maker: Callable | None, kwargs: Mapping, positional: int = 0
+    key: str, name: str, maker: Callable | None, kwargs: Mapping, positional: int = 0
 ) -> list[tuple[str, str]]:
-    """Return (argument, message) for wrong arguments of an environment or a wrapper.
+    """Return (key.argument, message) for wrong arguments of an environment or a wrapper.
 
     Without a `maker`, its class or function, it checks only the values. The first `positional`
     parameters are not in `kwargs`.
     """
-    errors = [(key, error) for key, value in kwargs.items() if (error := _value_error(key, value))]
-    if maker is None:
-        return errors
-    try:
-        parameters = [*inspect.signature(maker).parameters.values()][positional:]
-    except (TypeError, ValueError):  # some makers have no signature
-        return errors
-    if errors or any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return errors
-    known = [p.name for p in parameters if p.name not in ("self", "render_mode")]
-    fix = use(known, page=f"the documentation of {name}")
-    return [
-        (key, f"Unknown argument of {name}. {suggest(key, known) or fix}")
-        for key in kwargs
-        if key not in known
-    ]
+    errors = {argument: _value_error(argument, value) for argument, value in kwargs.items()}
+    if maker is not None and not any(errors.values()):
+        with contextlib.suppress(TypeError, ValueError):  # some makers have no signature
+            parameters = [*inspect.signature(maker).parameters.values()][positional:]
+            known = [p.name for p in parameters if p.name not in ("self", "render_mode")]
+            fix = use(known, page=f"the documentation of {name}")
+            if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+                for other in kwargs.keys() - set(known):
+                    errors[other] = f"Unknown argument of {name}. {suggest(other, known) or fix}"
+    return [(f"{key}.{argument}", error) for argument, error in errors.items() if error]
 
 
 def environment_fps(env: str, kwargs: Mapping) -> float:

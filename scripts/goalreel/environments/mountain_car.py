@@ -60,12 +60,10 @@ class MountainCar:
     idle_share: ClassVar = 0.25  # stepping finished ones costs less than dropping each
 
     def step(self, states: np.ndarray, actions: np.ndarray) -> Transition:
-        """Return the next states, the rewards (num_envs,), and which terminated (num_envs,).
+        """Return the next (2, num_envs) positions and velocities, the rewards, and terminations.
 
-        Args:
-            states: (2, num_envs) positions and velocities. As in Gymnasium, the states of
-                MountainCarContinuous-v0 are float64 after the reset and float32 afterwards.
-            actions: (num_envs,) in `action_dtype`.
+        As in Gymnasium, the states of MountainCarContinuous-v0 are float64 after the reset and
+        float32 afterwards.
         """
         return (_step_continuous if self.continuous else _step_discrete)(self, states, actions)
 
@@ -145,10 +143,9 @@ def _step_continuous(car: MountainCar, states: np.ndarray, actions: np.ndarray) 
 
 
 DISCRETE, CONTINUOUS = (
-    MountainCar(env, max_episode_steps, MOUNTAIN_CARS[env].goal_position, action_dtype)
-    for env, max_episode_steps, action_dtype in (
-        ("MountainCar-v0", 200, np.int8),
-        ("MountainCarContinuous-v0", 999, np.float32),
+    MountainCar(car.id, limit, car.goal_position, action_dtype)
+    for car, limit, action_dtype in zip(
+        MOUNTAIN_CARS.values(), (200, 999), (np.int8, np.float32), strict=True
     )
 )
 ENVIRONMENTS = {environment.id: environment for environment in (DISCRETE, CONTINUOUS)}

@@ -27,16 +27,10 @@ _ACTION_STREAM = 1
 
 
 def episode_seeds(root_seed: int, reaches: np.ndarray, attempt: int) -> np.ndarray:
-    """Return the seeds of one attempt at each reach.
+    """Return the seeds of one attempt, from 0, at each of `reaches`, which are below 2**32.
 
-    Args:
-        root_seed: the seed of the run, an integer in [0, 2**64).
-        reaches: (n,) integers below 2**32.
-        attempt: the number of the attempt, from 0.
-
-    Returns:
-        (n,) int64 in [0, 2**53): the top 53 bits of
-        `SeedSequence(root_seed, spawn_key=(reach, attempt)).generate_state(1, np.uint64)`.
+    They are int64 in [0, 2**53): the top 53 bits of
+    `SeedSequence(root_seed, spawn_key=(reach, attempt)).generate_state(1, np.uint64)`.
     """
     count = len(reaches)
     words = [root_seed & _WORD, root_seed >> 32, 0, 0]  # padded, as before any spawn key

@@ -6,13 +6,7 @@ Imported while the Snakefile is parsed.
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from goalreel.environments.gymnasium_ids import (
-    LATE,
-    argument_errors,
-    import_module,
-    make_quietly,
-    not_imported,
-)
+from goalreel.environments import gymnasium_ids as ids
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError, OptionError, not_allowed, suggest
 
@@ -34,10 +28,10 @@ def find_wrapper(name: str) -> Callable:
     """
     module_name, _, attribute = name.partition(":")
     try:
-        module = import_module(module_name)
+        module = ids.import_module(module_name)
         wrapper = getattr(module, attribute, None)
     except Exception as error:  # the user's module, or a library that it lacks
-        raise GoalreelError(not_imported(name, error)) from error
+        raise GoalreelError(ids.not_imported(name, error)) from error
     if not callable(wrapper):
         known = [n for n, value in vars(module).items() if n[0] != "_" and callable(value)]
         fix = suggest(attribute, known) or "Correct its name."
@@ -83,7 +77,7 @@ def spaces_of(config: Mapping) -> dict[str, object]:
     Raises GoalreelError if a wrapper does not accept its arguments or the environment.
     """
     try:
-        wrapped = make_quietly(config["env"], config["env_kwargs"])
+        wrapped = ids.make_quietly(config["env"], config["env_kwargs"])
         wrapped = apply_wrappers(wrapped, config["env_wrappers"])
         wrapped.close()
         return {name: getattr(wrapped, name) for name in ("observation_space", "action_space")}
@@ -97,10 +91,8 @@ def spaces_of(config: Mapping) -> dict[str, object]:
 def wrapper_errors(env: str, wrappers: Sequence[str | Mapping]) -> Iterator[tuple[str, str]]:
     """Yield (key, message) for each error of `env_wrappers`, given that `env` has none."""
     if wrappers and describe(env).computed:
-        yield (
-            "env_wrappers",
-            f"Not supported for {env}, which goalreel steps itself. Use env=gymnasium:{env}.",
-        )
+        problem = f"Not supported for {env}, which goalreel steps itself"
+        yield "env_wrappers", f"{problem}. Use env=gymnasium:{env}."
         return
     for place, wrapper in enumerate(wrappers):
         key = f"env_wrappers.{place}"
@@ -113,8 +105,7 @@ def wrapper_errors(env: str, wrappers: Sequence[str | Mapping]) -> Iterator[tupl
         except GoalreelError as error:
             yield key, str(error)
             continue
-        for late in LATE.get(getattr(found, "__module__", ""), ()):
+        for late in ids.LATE.get(getattr(found, "__module__", ""), ()):
             if importlib.util.find_spec(late) is None:
-                yield key, not_imported(name, ModuleNotFoundError(name=late))
-        for argument, error in argument_errors(name, found, kwargs, positional=1):
-            yield f"{key}.{argument}", error
+                yield key, ids.not_imported(name, ModuleNotFoundError(name=late))
+        yield from ids.argument_errors(key, name, found, kwargs, positional=1)

@@ -71,10 +71,7 @@ class FrameMemo:
         """Return a MiniGrid frame, composed from tiles like in `Grid.render`."""
         width, height, tile = env.grid.width, env.grid.height, env.tile_size
         # Walls are many, and differ only in color.
-        cells = [
-            cell and (cell.color if cell.type == "wall" else cell.encode())
-            for cell in env.grid.grid
-        ]
+        cells = [c and (c.color if c.type == "wall" else c.encode()) for c in env.grid.grid]
         agent = int(env.agent_pos[1]) * width + int(env.agent_pos[0])
         key = tuple(cells), agent, int(env.agent_dir)
         if key in self._frames:

@@ -108,13 +108,7 @@ def suggest(word: object, known: Iterable[str]) -> str:
 
 
 def use(values: Collection[str], room: int = _ROOM, page: str = "docs/reference/options.md") -> str:
-    """Return the fix that names the allowed values.
-
-    Args:
-        values: all of them, in words.
-        room: the most characters that they may take.
-        page: named instead if there are too many.
-    """
+    """Return the fix that names the allowed values, or a page if they take more room."""
     if not values:
         return "Remove it."
     *others, last = values
@@ -124,10 +118,7 @@ def use(values: Collection[str], room: int = _ROOM, page: str = "docs/reference/
 
 
 def unknown(kind: str, word: object, known: Collection[str]) -> str:
-    """Return the message about an unknown word, with the most similar known one or all of them.
-
-    kind: of the word, such as "value" or "field"
-    """
+    """Return the message about an unknown word, with the most similar known one or all of them."""
     return f"Unknown {kind} {quoted(word)}. {suggest(word, known) or use(known)}"
 
 
@@ -156,10 +147,7 @@ def quoted(value: object) -> str:
 def needs_package(what: str, package: str, requirement: str = "") -> str:
     """Return the message about a package that is not installed.
 
-    Args:
-        what: the value or view that needs it, at the start of a sentence.
-        package: its name.
-        requirement: what pip installs, if that is not the package.
+    what: the value or view that needs it, at the start of a sentence. requirement: for pip
     """
     command = f"pip install {shlex.quote(requirement or package)}"
     return f"{what} needs the package {package}. Install it: {command}\n  Python: {sys.executable}"
@@ -169,6 +157,12 @@ def pluralize(number: int, word: str) -> str:
     """Return a number with a word in its plural: "1 reach", "1,000 reaches"."""
     plural = "" if number == 1 else "es" if word.endswith("ch") else "s"
     return f"{number:,} {word}{plural}"
+
+
+def listed(words: Collection[object], most: int) -> str:
+    """Return the first words, and the number of the others: "a, b and 3 more"."""
+    more = f" and {len(words) - most:,} more" if len(words) > most else ""
+    return ", ".join([*map(str, words)][:most]) + more
 
 
 def format_bytes(size: int) -> str:

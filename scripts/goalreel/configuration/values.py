@@ -65,19 +65,15 @@ def text(title: str, pattern: str | None = None) -> object:
     return Annotated[str, Field(strict=True, title=title, pattern=pattern), BeforeValidator(_text)]
 
 
-def listed(
-    items: object, title: str | None = None, *, least: int | None = None, most: int | None = None
-) -> object:
+def listed(items: object, title: str | None = None, least: int | None = None) -> object:
     """Return the type of a list. The title is the allowed lists in words."""
-    return Annotated[
-        list[items], Field(strict=True, title=title, min_length=least, max_length=most)
-    ]
+    return Annotated[list[items], Field(strict=True, title=title, min_length=least)]
 
 
 def different(items: object, title: str | None = None) -> object:
     """Return the type of a list of one or more different items."""
     unique = Field(json_schema_extra={"uniqueItems": True})
-    return Annotated[listed(items, title, least=1), unique, AfterValidator(_unique)]
+    return Annotated[listed(items, title, 1), unique, AfterValidator(_unique)]
 
 
 def arguments(title: str, least: int | None = None) -> object:

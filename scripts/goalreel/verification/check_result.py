@@ -4,16 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from goalreel.errors import GoalreelError, pluralize
+from goalreel.errors import GoalreelError, listed, pluralize
 from goalreel.provenance.spec import Spec
 from goalreel.report.statistics import PairedDifference, paired_difference
 from goalreel.simulation.trajectories import first_difference
-from goalreel.verification.behavior import (
-    Difference,
-    PlayedEpisode,
-    present_facts,
-    read_episodes,
-)
+from goalreel.verification.behavior import Difference, PlayedEpisode, present_facts, read_episodes
 from goalreel.verification.lock_file import read_lock
 
 _MOST_LISTED = 5  # seeds or versions in the report
@@ -56,7 +51,7 @@ class CheckResult(NamedTuple):
         old, new = (sum(returns) / total for returns in self.returns)
         details = [
             f"first differences: {self._first_differences()}",
-            f"seeds: {_listed([str(difference.seed) for difference in self.differences])}",
+            f"seeds: {listed([found.seed for found in self.differences], _MOST_LISTED)}",
             f"mean return: {new:,.6g}, was {old:,.6g}, change {change.text()}",
             *self.notes,
         ]
@@ -138,9 +133,5 @@ def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     """Return the names whose values differ, with the first characters of both."""
     names = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
     values = [[part.get(name, "unused")[:10] for part in (now, before)] for name in names]
-    return _listed([f"{n} {new} (was {old})" for n, (new, old) in zip(names, values, strict=True)])
-
-
-def _listed(words: Sequence[str]) -> str:
-    more = len(words) - _MOST_LISTED
-    return ", ".join(words[:_MOST_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+    changed = [f"{n} {new} (was {old})" for n, (new, old) in zip(names, values, strict=True)]
+    return listed(changed, _MOST_LISTED)

@@ -6,7 +6,6 @@ watches them like its modules.
 """
 
 import contextlib
-import hashlib
 import importlib.util
 import json
 import os
@@ -24,6 +23,7 @@ from goalreel.environments.registry import CLASSIC_CONTROL, describe
 from goalreel.errors import GoalreelError, shortened
 from goalreel.files.atomic import write_text
 from goalreel.policies.parameters import RECORDED, is_trained_here
+from goalreel.provenance.checksums import sha256_of
 
 _TIMEOUT = 60  # seconds, after which the jobs have to find errors
 _PLAYING, _MAX_STEPS = 0.5, 64  # seconds and number of steps to play
@@ -46,28 +46,18 @@ def read_first_steps(record: Path) -> dict | None:
     """Return the saved `play_first_steps`, or None if there is none or a file has changed."""
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         found = json.loads(record.read_text(encoding="utf-8"))
-        if all(_sha256(path) == sha for path, sha in found["files"].items()):
+        if all(sha256_of(Path(path)) == sha for path, sha in found["files"].items()):
             return found
     return None
 
 
 def play_first_steps(config: Mapping, scripts: Path, record: Path) -> dict:
-    """Play the first steps of a run and return the findings.
+    """Play the first steps of a run, and return the findings, or {} after a minute.
 
-    A success is saved, so that the next start costs nothing.
-
-    Args:
-        config: the complete configuration.
-        scripts: the folder of the programs.
-        record: the file for a success, whose name depends on everything that affects an episode.
-
-    Returns:
-        `files` is the sha256 of each file that the policy opens, `episode_s` about the maximum
-        seconds of an episode, and `render_fps` the environment's frames per second or None. The
-        result is {} if the start takes longer than a minute.
-
-    Raises:
-        GoalreelError: the environment or the policy fails.
+    `files` is the sha256 of each file that the policy opens, `episode_s` about the maximum seconds
+    of an episode, and `render_fps` the environment's frames per second or None. They are saved in
+    `record`, so that the next start costs nothing. Raises GoalreelError if the environment or the
+    policy fails.
     """
     found = _played(config, scripts)
     with contextlib.suppress(OSError):  # the next start plays again
@@ -97,10 +87,6 @@ def _played(config: Mapping, scripts: Path) -> dict:
     last = ended.stderr.decode(errors="replace").rstrip().splitlines()[-1:]
     message = f"env: {config['env']!r} crashed in its first steps ({how}). Correct its code."
     raise GoalreelError("\n  ".join([message, *last]))
-
-
-def _sha256(path: str | Path) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def main() -> None:
@@ -135,7 +121,7 @@ def _own(opened: set, config: Mapping) -> dict[str, str]:
         is_system = any(whole.is_relative_to(folder) for folder in _SYSTEM)
         if whole.is_file() and not (is_package or is_system):
             here = whole.is_relative_to(Path.cwd())
-            files[str(whole.relative_to(Path.cwd()) if here else whole)] = _sha256(whole)
+            files[str(whole.relative_to(Path.cwd()) if here else whole)] = sha256_of(whole)
     files.pop(os.path.normpath(config["policy"]["file"]), None)
     return dict(sorted(files.items()))
 

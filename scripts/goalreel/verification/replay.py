@@ -35,17 +35,9 @@ class Recorded:
 
 
 def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
-    """Return an episode of a run.
+    """Return the episode or the reach with a number in a run. Raises GoalreelError if it has none.
 
-    An attempt that was not filmed is simulated again from its seed.
-
-    Args:
-        results: the run's folder.
-        number: the number of the episode or reach in the tables.
-        attempt: the attempt at a reach, or None for the last one.
-
-    Raises:
-        GoalreelError: the run has no such episode.
+    attempt: at the reach, None for the last one. An attempt that was not filmed is simulated again
     """
     run = read_run(results)
     unit, folder, place = run.config["unit"], results / "trajectories", number
@@ -139,17 +131,9 @@ def save_gif(path: Path, frames: list[np.ndarray], fps: int) -> None:
 def difference(trajectories: Path, frames: Path | None) -> tuple[Path, str] | None:
     """Replay each filmed episode of a shard in a new instance, up to the first difference.
 
+    Return the file that differs and the place in it, or None. Without `frames`, compare no frames.
     Call this in a process of its own, because an environment holds Python's lock and may crash.
-
-    Args:
-        trajectories: the shard's trajectory file.
-        frames: its frame cache, or None to compare no frames.
-
-    Returns:
-        The file that differs from Gymnasium and the place in it, or None.
-
-    Raises:
-        GoalreelError: the environment cannot be made, or a file cannot be read.
+    Raises GoalreelError if the environment cannot be made.
     """
     made = read_trajectories(trajectories)
     rows, environment = made.episodes, gymnasiums_environment(made.spec.config)

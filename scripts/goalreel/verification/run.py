@@ -111,16 +111,10 @@ class Verdict:
 def verify_results(
     results: Path, outputs: Mapping[str, Sequence[str]], spec: Spec, threads: int
 ) -> list[Verdict]:
-    """Check all results, with shards in parallel, each in the memory of one.
+    """Return a verdict for each stage that left or should have left a file.
 
-    Args:
-        results: the run's folder.
-        outputs: the output paths of each stage, with wildcards, in the order of the data.
-        spec: the spec of verify, which holds the current plan.
-        threads: number of shards to check at a time.
-
-    Returns:
-        A verdict for each stage that left or should have left a file.
+    outputs: the output paths of each stage, with wildcards, in the order of the data. threads: the
+    number of shards to check at a time, each in the memory of one
     """
     is_drawn = not describe(spec.config["env"]).has_atlas  # by Gymnasium, while playing
     verdicts, walk = {}, _Walk(results, spec, is_drawn, threads)

@@ -46,7 +46,7 @@ from goalreel.workflow.run import CHOICES, SHARDED, Run
 
 _POLICY_FILES = {".py": "python", ".zip": "sb3"}  # the policy that plays such a file
 _MAX_FPS = 240  # as in the schema
-_CONSOLE_FPS = 60
+_CONSOLE_FPS = 60  # each frame of a console is a step
 _MAX_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
 
 
@@ -318,23 +318,19 @@ def _fill(config: dict) -> None:
         config["env_kwargs"] = pixel_kwargs(config["env"]) | config["env_kwargs"]
     if all(config[key] is None for key in CHOICES):
         config |= _default_selection(config)
-    if config["shard_size"] is None:
-        config["shard_size"] = env.shard_size
-    if config["film"]["fps"] is None:
-        # Each frame of a console is a step.
-        config["film"]["fps"] = (
-            _CONSOLE_FPS if config["policy"]["name"] == "pixels" else DEFAULT_FPS
-        )
     if env.has_atlas:
         config["render"]["scale"] = 1
     film, cell = default_captions(Run(config).unit)
-    attempts = 4 if env.computed else 1  # a game takes minutes
+    fps = _CONSOLE_FPS if config["policy"]["name"] == "pixels" else DEFAULT_FPS
     for section, option, default in (
-        *(("overlay", "caption", film), ("grid", "caption", cell)),
-        ("train", "attempts", attempts),
+        (config, "shard_size", env.shard_size),
+        (config["film"], "fps", fps),
+        (config["overlay"], "caption", film),
+        (config["grid"], "caption", cell),
+        (config["train"], "attempts", 4 if env.computed else 1),  # a game takes minutes
     ):
-        if config[section][option] is None:
-            config[section][option] = default
+        if section[option] is None:
+            section[option] = default
 
 
 def _encoder_errors(config: Mapping) -> Errors:

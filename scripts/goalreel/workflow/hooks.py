@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -26,11 +26,7 @@ from goalreel.errors import FORMER_NAMES, GoalreelError, pluralize, suggest
 from goalreel.policies.policy_dependencies import policy_files
 from goalreel.provenance.fingerprint import remember_trees, sources_as_noted, sources_hash
 from goalreel.provenance.spec import canonical
-from goalreel.verification.preflight import (
-    is_known_to_play,
-    play_first_steps,
-    read_first_steps,
-)
+from goalreel.verification.preflight import is_known_to_play, play_first_steps, read_first_steps
 from goalreel.workflow.config import check_environment, read_config, with_own_fps
 from goalreel.workflow.job_events import (
     JobEvents,
@@ -40,14 +36,12 @@ from goalreel.workflow.job_events import (
     with_addresses,
 )
 from goalreel.workflow.locked_run import locked_options
-from goalreel.workflow.plan import Plan, code_of
 from goalreel.workflow.rules import Plans
 from goalreel.workflow.run_checks import (
     check_folders,
     check_results,
     check_same_run,
     check_sources,
-    is_apart,
     lock_results,
     size_before,
     write_run_file,
@@ -67,10 +61,7 @@ _CHANGED = "changed after the run started."
 def plan_runs(workflow, base: str, config: Mapping) -> Plans:
     """Return the plans of all runs, or exit with a message if a configuration is wrong.
 
-    Args:
-        workflow: Snakemake's object.
-        base: the workflow's folder.
-        config: the user's options, without the defaults.
+    base: the workflow's folder
     """
     scripts, asked = Path(base, "scripts"), _time_of_check(workflow)
     _print_only(workflow, lambda record: getattr(record, "event", None) not in _HIDDEN)
@@ -85,7 +76,7 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
         runs = _read_runs(suite_runs)
         for options in runs.values():
             check_results(options["results"], Path(base))
-            if not (asked or workflow.remote_exec or workflow.subprocess_exec):
+            if not (asked or _is_job(workflow)):
                 if not _is_apart(runs):
                     check_same_run(options, sys.argv[1:])
                 if any(word.startswith("--delete-") for word in sys.argv):
@@ -129,8 +120,14 @@ def register(plans: Plans, workflow) -> None:
 
 
 def _is_apart(runs: Mapping) -> bool:
-    """Return whether only targets are asked for that are independent of the runs' policies."""
-    return "" in runs and is_apart(sys.argv[1:])
+    """Return whether the command line names only targets that are independent of the policy."""
+    targets = {*STAGES, *APART, "all"} & {*sys.argv[1:]}
+    return "" in runs and bool(targets) and targets <= APART
+
+
+def _is_job(workflow) -> bool:
+    """Return whether this process runs jobs for the one that planned them."""
+    return workflow.remote_exec or workflow.subprocess_exec
 
 
 def _read_runs(suite_runs: Mapping[str, SuiteRun]) -> dict[str, dict]:
@@ -151,7 +148,7 @@ def _read_runs(suite_runs: Mapping[str, SuiteRun]) -> dict[str, dict]:
 
 def _time_of_check(workflow) -> int:
     """Return when `snakemake check` was started, in nanoseconds, 0 for another run."""
-    if workflow.remote_exec or workflow.subprocess_exec:
+    if _is_job(workflow):
         return max((plan["asked"] for plan in noted_plans().values()), default=0)
     return time.time_ns() if "check" in sys.argv[1:] else 0
 
@@ -178,37 +175,24 @@ def _plan(
     exits if the code or the configuration changed meanwhile, because its file would carry the wrong
     spec. Several modules of one workflow may each plan a results folder.
     """
-    results = next(iter(runs.values()))["results"]
-    results = results if "" in runs else str(Path(results).parent)
-    folder = str(Path(results).resolve())
-    noted, is_job = noted_plans(), workflow.remote_exec
+    plans, noted, is_job = Plans(runs, suite_runs, scripts, asked), noted_plans(), _is_job(workflow)
+    folder = str(Path(plans.results).resolve())
     planned = hashlib.sha256(canonical(runs).encode()).hexdigest()
     before = noted.get(folder)
-    if is_job and sources_as_noted(scripts) is False:
+    if workflow.remote_exec and sources_as_noted(scripts) is False:
         sys.exit(f"goalreel: {scripts}: The code {_CHANGED}")
-    if is_job and before and before["config"] != planned:
+    if workflow.remote_exec and before and before["config"] != planned:
         sys.exit(f"goalreel: The configuration {_CHANGED}")
-    if before and (is_job or workflow.subprocess_exec):
+    if is_job and before:
         found = before["found"]
     else:
-        plans = Plans(_plans(runs, scripts, asked), suite_runs, results)
         _check_targets(plans, sys.argv[1:])
-        is_here = not (is_job or workflow.subprocess_exec)
-        found = _findings(plans, suite_runs, scripts) if is_here else {}
-    noted[folder] = {
-        "config": planned,
-        "found": found,
-        "sources": sources_hash(scripts),
-        "asked": asked,
-    }
+        found = {} if is_job else _findings(plans, suite_runs, scripts)
+    facts = {"config": planned, "found": found, "asked": asked}
+    noted[folder] = facts | {"sources": sources_hash(scripts)}
     os.environ[PLANS] = json.dumps(noted)
     complete = {name: config | found.get(name, {}) for name, config in runs.items()}
-    return Plans(_plans(complete, scripts, asked), suite_runs, results)
-
-
-def _plans(runs: Mapping[str, dict], scripts: Path, asked: int) -> dict[str, Plan]:
-    shared = cache(code_of)
-    return {name: Plan(config, scripts, asked, shared) for name, config in runs.items()}
+    return Plans(complete, suite_runs, scripts, asked)
 
 
 def _check_targets(plans: Plans, words: Sequence[str]) -> None:
@@ -344,11 +328,8 @@ def _print_causes(plans: Plans, workflow) -> None:
         is_report = failed and all(job.rule.endswith(("check", "verify")) for job in failed)
         is_said = is_report or "Run the same command" in text
         advice = "" if is_said else "Run the same command again to continue. "
-        if (
-            failed
-            and plans.suite
-            and any(job.rule.name == "suite_index" for job in workflow.dag.jobs)
-        ):
+        rules = {job.rule.name for job in workflow.dag.jobs}
+        if failed and plans.suite and "suite_index" in rules:
             text += _write_page_of_failures(plans.suite)
         _print_last(
             f"{with_addresses(workflow, text, unusable)}\n{advice}"
@@ -358,13 +339,14 @@ def _print_causes(plans: Plans, workflow) -> None:
 
 def _write_page_of_failures(suite: SuitePlan) -> str:
     """Write the page of a suite some of whose runs failed, and return a line that names it."""
-    files = dict(zip(STAGES["index"].outputs, suite.pages, strict=True))
+    pages = suite.files("index")
+    files = dict(zip(STAGES["index"].outputs, pages, strict=True))
     _, *words = shlex.split(suite.command("index", {}, files, threads=1))
     if subprocess.run([sys.executable, *words], capture_output=True).returncode:
         return ""
-    for path in suite.pages:
+    for path in pages:
         os.utime(path, (0, 0))  # the next run writes them again
-    return f"\nWhich runs failed, and why: {suite.pages[0]}"
+    return f"\nWhich runs failed, and why: {pages[0]}"
 
 
 def _end_waits() -> list[JobEvents]:

@@ -161,14 +161,10 @@ def _make(
     log: Callable[[str], object] | None,
     count: Callable[[int], None],
 ) -> None:
-    """Run stages in order.
+    """Run stages in order, in an empty results folder.
 
-    Args:
-        plan: the plan of a run with an empty results folder.
-        stages: the names of the stages.
-        player: the policy that plays, None for that of the configuration.
-        log: a function that takes a line of the log, or None.
-        count: a function that takes the number of episodes so far.
+    player: the policy that plays, None for that of the configuration. count: a function that takes
+    the number of episodes so far
     """
     log = log or (lambda line: None)
     for stage in stages:

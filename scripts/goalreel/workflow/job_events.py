@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from goalreel.cli import read_failure, read_log
-from goalreel.errors import format_duration, pluralize, shortened
+from goalreel.errors import format_duration, listed, pluralize, shortened
 
 _TERMINAL_SECONDS, _LOG_SECONDS = 0.5, 10  # between two lines of progress
 _LONG_SECONDS = 5  # the age from which a job appears in them
@@ -67,13 +67,7 @@ class JobEvents(logging.Handler):
     def __init__(
         self, planned: Mapping[str, int], stages: Mapping[str, str], at_close: Callable[[], object]
     ):
-        """Start without any job.
-
-        Args:
-            planned: the number of jobs by stage.
-            stages: the stage of each rule.
-            at_close: a function to call when Snakemake ends.
-        """
+        """Take the number of jobs by stage, and the stage of each rule."""
         super().__init__()
         self._planned, self._stages, self._at_close = planned, stages, at_close
         self._end = threading.Event()
@@ -181,11 +175,7 @@ def run_summary(finished: Iterable[Job]) -> str:
 def failure_summary(failed: Sequence[Job], messages: Sequence[str], done: int, jobs: int) -> str:
     """Return a report of the failed jobs and their causes.
 
-    Args:
-        failed: the failed jobs.
-        messages: errors outside of jobs.
-        done: the number of finished jobs.
-        jobs: the number of planned jobs.
+    messages: errors outside of jobs. done, jobs: the numbers of finished and of planned jobs
     """
     failures = [failure for job in failed for failure in job.failures]
     if failed and all(any(f["stopped"] for f in job.failures) for job in failed):
@@ -203,14 +193,15 @@ def failure_summary(failed: Sequence[Job], messages: Sequence[str], done: int, j
     if more := len(causes) - len(shown):
         lines[0] += f" ({pluralize(more, 'more cause')} in their logs)"
     for members in shown:
-        job, shards = members[0], {job.place for job in members} - {""}
+        job, shards = members[0], sorted({job.place for job in members} - {""})
         head, *rest = shortened(cause_of(job), _LINES // len(shown))
-        lines += [f"{job.rule}{_listed(shards)}: {head}", *(f"  {line}" for line in rest)]
+        name = f"{job.rule} {listed(shards, 5)}".rstrip()
+        lines += [f"{name}: {head}", *(f"  {line}" for line in rest)]
         if logs := [*job.logs, *job.system_logs]:
             lines.append(f"  log: {', '.join(logs)}")
     text = "\n".join(lines)
     if unusable := {path for f in failures for path in f["unusable"] if path not in text}:
-        lines.append(f"Other unusable files:{_listed(unusable)}")
+        lines.append(f"Other unusable files: {listed(sorted(unusable), 5)}")
     if messages and not failures:  # otherwise they repeat these
         lines += shortened(messages[0], 2)
     return "\n".join(lines)
@@ -224,12 +215,6 @@ def cause_of(job: Job) -> str:
         errors += filter(None, [job.message.strip()])
     lines = (line for log in job.logs for line in read_log(log) if " so far, " not in line)
     return "\n".join(dict.fromkeys(errors) or lines) or _NO_CAUSE
-
-
-def _listed(names: set[str]) -> str:
-    """Return the first five names and the number of others, after a space, "" for none."""
-    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
-    return f" {', '.join(sorted(names)[:5])}{more}" if names else ""
 
 
 def fetch_logs(workflow, failed: Iterable[Job]) -> None:

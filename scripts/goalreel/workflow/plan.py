@@ -8,9 +8,7 @@ The Snakefile gets functions of a job's wildcards instead of lists of files, bec
 cluster parses it. For the same reason this module imports little.
 """
 
-import hashlib
 import shlex
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -22,7 +20,7 @@ from goalreel.environments.wrappers import wrapper_modules
 from goalreel.errors import GoalreelError
 from goalreel.films.shards import shard_name
 from goalreel.policies.policy_dependencies import policy_files, policy_tools
-from goalreel.provenance.checksums import results_files
+from goalreel.provenance.checksums import results_files, sha256_of
 from goalreel.provenance.fingerprint import fingerprint, modules
 from goalreel.provenance.spec import (
     Spec,
@@ -62,12 +60,7 @@ class Plan:
     def spec(self, stage: str, wildcards: Mapping[str, str]) -> str:
         """Return the canonical JSON of a job's spec.
 
-        Args:
-            stage: the name of the stage.
-            wildcards: `shard`, or `variant` and `seed`, or none.
-
-        Raises:
-            GoalreelError: if the run has no such job, a tool does not run, or code cannot be read.
+        Raises GoalreelError if there is no such job, a tool does not run, or code cannot be read.
         """
         common = self._common(stage)
         if STAGES[stage].scope == "training":
@@ -144,7 +137,7 @@ class Plan:
     def _watched_files(self, stage: str) -> dict[str, str]:
         """Return the sha256 of the files that affect a stage's result, except its modules."""
         config, planned, package = self.run.config, STAGES[stage], self.scripts / "goalreel"
-        files = {n: hashlib.sha256((package / n).read_bytes()).hexdigest() for n in planned.files}
+        files = {name: sha256_of(package / name) for name in planned.files}
         plays = "player" in planned.tools
         if plays:
             files |= environment_files(config["env"], wrapper_modules(config["env_wrappers"]))
@@ -222,9 +215,11 @@ class Plan:
         return made
 
     def files(self, stage: str) -> list[str]:
-        """Return the files that a stage of the whole run leaves."""
-        outputs = STAGES[stage].present(self.run).values()
-        return [f"{self.results}/{output.path.rstrip('/')}" for output in outputs]
+        """Return the files that all jobs of a stage leave."""
+        scope, outputs = STAGES[stage].scope, STAGES[stage].present(self.run).values()
+        paths = [f"{self.results}/{output.path.rstrip('/')}" for output in outputs]
+        shards = self.shards(scope) if scope in SHARDED else [""]
+        return [path.format(shard=shard) for path in paths for shard in shards]
 
     def place(self, stage: str) -> str:
         """Return the part of the path of a job's log that has its wildcards."""
@@ -240,17 +235,18 @@ class Plan:
         least = self.config["pixels"]["collectors"] + 1 if stage == "pixels" else 1
         return STAGES[stage].threads or max(least, cores or _TRAINING_CORES)
 
-    def job_spec(self, stage: str, wildcards: Mapping[str, str]) -> str:
-        """Return the spec of a job; end Snakemake with one message if there is none."""
-        try:
-            return self.spec(stage, wildcards)
-        except GoalreelError as error:  # an exception would come with Snakemake's traceback
-            sys.exit(f"goalreel: {error}")
-
     def command(self, stage: str, wildcards: Mapping, files: Mapping, threads: int) -> str:
         """Return the command of a job, for its inputs and outputs by option."""
-        given = self._arguments(stage, wildcards, files, threads)
-        return shlex.join(["python", str(self.scripts / f"{stage}.py"), *given])
+        planned, program = STAGES[stage], str(self.scripts / f"{stage}.py")
+        words = ["python", program, "--spec", self.spec(stage, wildcards)]
+        saved = {name: f"{self.results}/{path}" for name, path in planned.saves.items()}
+        counts = {"threads": threads} if planned.threads > 1 else {}
+        for name, value in {**files, **saved, **self._limits(stage), **counts}.items():
+            # A program finds the files of other shards next to that of the first.
+            first = value if isinstance(value, str | int) else next(iter(value), None)
+            if first is not None:  # another run of a suite has this input
+                words += [f"--{name.replace('_', '-')}", str(first)]
+        return shlex.join(words)
 
     def jobs(self, stage: str) -> Iterator[tuple[Spec, dict[str, object]]]:
         """Yield the spec and the options of each job of a stage, for a run without Snakemake."""
@@ -267,18 +263,6 @@ class Plan:
                 for name, file in files.items()
             }
             yield parse_spec(self.spec(stage, wildcards)), paths | self._limits(stage)
-
-    def _arguments(self, stage: str, wildcards: Mapping, files: Mapping, threads: int) -> list[str]:
-        """Return the command-line arguments of a job's program."""
-        planned, words = STAGES[stage], ["--spec", self.spec(stage, wildcards)]
-        saved = {name: f"{self.results}/{path}" for name, path in planned.saves.items()}
-        counts = {"threads": threads} if planned.threads > 1 else {}
-        for name, value in {**files, **saved, **self._limits(stage), **counts}.items():
-            # A program finds the files of other shards next to that of the first.
-            first = value if isinstance(value, str | int) else next(iter(value), None)
-            if first is not None:  # another run of a suite has this input
-                words += [f"--{name.replace('_', '-')}", str(first)]
-        return words
 
     def _limits(self, stage: str) -> dict[str, object]:
         return {name: self.run.value(name) for name in STAGES[stage].limits}

@@ -1,10 +1,14 @@
 """The rules of the Snakefile, whose inputs, threads and commands are functions of wildcards."""
 
 import re
+import sys
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 
-from goalreel.workflow.plan import Plan
+from goalreel.errors import GoalreelError
+from goalreel.workflow.plan import Plan, code_of
 from goalreel.workflow.resources import memory_mb, run_minutes
 from goalreel.workflow.run import Run
 from goalreel.workflow.stages import APART, STAGES, VIEWS, WILDCARDS
@@ -12,28 +16,22 @@ from goalreel.workflow.suite import SuiteRun
 from goalreel.workflow.suite_plan import SuitePlan
 
 
+@dataclass(frozen=True)
 class Rule:
     """A rule: a stage in those runs of a suite where it has the same outputs."""
 
-    def __init__(self, name: str, stage: str, plans: Mapping[str, Plan], folder: str):
-        """Create the rule of a stage.
-
-        Args:
-            name: the name of the rule.
-            stage: the name of the stage.
-            plans: the plans of its runs by the wildcard `run`, "" without a suite.
-            folder: the results folder, which may contain the wildcard.
-        """
-        self.name, self.stage, self._plans, self._folder = name, stage, plans, folder
-        self._first = next(iter(plans.values()))
+    name: str
+    stage: str
+    plans: Mapping[str, Plan]  # by the wildcard `run`, "" without a suite
+    folder: str  # of the results; it may contain the wildcard
 
     def _plan(self, wildcards: Mapping[str, str]) -> Plan:
-        return self._plans[wildcards.get("run", "")]
+        return self.plans[wildcards.get("run", "")]
 
     @property
     def constraints(self) -> dict[str, str]:
         """The regular expressions of the wildcards."""
-        runs = {"run": "|".join(map(re.escape, self._plans))} if "" not in self._plans else {}
+        runs = {"run": "|".join(map(re.escape, self.plans))} if "" not in self.plans else {}
         return WILDCARDS | runs
 
     def inputs(self) -> dict[str, Callable[[Mapping], str | list[str]]]:
@@ -46,16 +44,17 @@ class Rule:
             files_of = self._plan(wildcards).inputs(self.stage).get(option)
             return files_of(wildcards) if files_of else []
 
-        options = dict.fromkeys(o for plan in self._plans.values() for o in plan.inputs(self.stage))
+        options = dict.fromkeys(o for plan in self.plans.values() for o in plan.inputs(self.stage))
         return {option: partial(files, option) for option in options}
 
     def outputs(self) -> dict[str, object]:
         """Return the outputs as Snakemake's rule takes them, by option of the program."""
-        return self._first.outputs(self.stage, self._folder)
+        return next(iter(self.plans.values())).outputs(self.stage, self.folder)
 
     def log(self, folder: str = "logs", ending: str = "log") -> str:
         """Return the path of the logs, with wildcards."""
-        return f"{self._folder}/{folder}/{self.stage}{self._first.place(self.stage)}.{ending}"
+        place = next(iter(self.plans.values())).place(self.stage)
+        return f"{self.folder}/{folder}/{self.stage}{place}.{ending}"
 
     @property
     def priority(self) -> int:
@@ -63,13 +62,8 @@ class Rule:
         return int(STAGES[self.stage].scope == "any")
 
     def threads(self, cores: int | None) -> int:
-        """Return the number of threads of a job.
-
-        Args:
-            cores: all cores in a local run, those of a job on a cluster, or None if the cluster's
-                profile leaves the number to the rules.
-        """
-        return max(plan.threads(self.stage, cores) for plan in self._plans.values())
+        """Return the number of threads of a job, as `Plan.threads`."""
+        return max(plan.threads(self.stage, cores) for plan in self.plans.values())
 
     def resources(self) -> dict[str, Callable[..., int]]:
         """Return the functions of a job that return its memory in MB and run time in minutes."""
@@ -86,7 +80,10 @@ class Rule:
         """Return the functions of a job that return its spec and its command."""
 
         def spec(wildcards) -> str:
-            return self._plan(wildcards).job_spec(self.stage, wildcards)
+            try:
+                return self._plan(wildcards).spec(self.stage, wildcards)
+            except GoalreelError as error:  # an exception would come with Snakemake's traceback
+                sys.exit(f"goalreel: {error}")
 
         def command(wildcards, input, output, threads) -> str:  # noqa: A002 - Snakemake's names
             files = {**dict(input.items()), **dict(output.items())}
@@ -98,10 +95,20 @@ class Rule:
 class Plans:
     """The plans of a workflow: of a single run, or of each run of a suite."""
 
-    def __init__(self, plans: Mapping[str, Plan], suite_runs: Mapping[str, SuiteRun], results: str):
-        """Take the plans and the runs by name, "" for a single run, and the results folder."""
-        self.runs, self.results = plans, results
-        self.suite = SuitePlan(suite_runs, plans, results) if "" not in plans else None
+    def __init__(
+        self,
+        configs: Mapping[str, Mapping],
+        suite_runs: Mapping[str, SuiteRun],
+        scripts: Path,
+        asked: int,
+    ):
+        """Take the configurations and the runs by name, "" for a single run; the rest as `Plan`."""
+        shared = cache(code_of)
+        self.runs = {name: Plan(c, scripts, asked, shared) for name, c in configs.items()}
+        self.results, self.suite = next(iter(configs.values()))["results"], None
+        if "" not in configs:
+            self.results = str(Path(self.results).parent)
+            self.suite = SuitePlan(suite_runs, self.runs, self.results)
 
     @property
     def stages(self) -> list[str]:
@@ -142,11 +149,11 @@ class Plans:
                 view: [file for plan in plans if view in plan.stages for file in plan.files(view)]
                 for view in views
             }
-            targets |= {"compare": self.suite.comparisons, "index": self.suite.pages}
+            targets |= {"compare": self.suite.comparisons, "index": self.suite.files("index")}
         return targets
 
     @property
     def film(self) -> list[str]:
         """The film and the tables of each run, and the page of a suite."""
         films = [file for plan in self.runs.values() for file in plan.film]
-        return [*films, *(self.suite.pages if self.suite else [])]
+        return [*films, *(self.suite.files("index") if self.suite else [])]

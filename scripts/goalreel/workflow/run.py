@@ -4,6 +4,7 @@ Imported while the Snakefile is parsed, so this module imports little and makes 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from goalreel.encoding.encoder_selection import EncoderChoice, cards, choose, x264
@@ -18,12 +19,11 @@ SHARDED, PLAYED = ("shard", "played_shard"), ("played_shard", "played")
 _MAX_SEEDS = 4000  # in the spec of a job; Linux limits an argument to 128 kB
 
 
+@dataclass(eq=False)
 class Run:
     """The view that the table of stages has of a configuration."""
 
-    def __init__(self, config: Mapping):
-        """Take the complete configuration."""
-        self.config = config
+    config: Mapping  # complete
 
     @property
     def unit(self) -> str:

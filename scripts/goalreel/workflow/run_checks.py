@@ -12,10 +12,10 @@ from pathlib import Path
 import yaml
 
 from goalreel.configuration.schema import config_error
-from goalreel.errors import GoalreelError, quoted
+from goalreel.errors import GoalreelError, listed, quoted
 from goalreel.files.atomic import replacing
 from goalreel.provenance.checksums import SUMS, other_files
-from goalreel.workflow.stages import APART, STAGES
+from goalreel.workflow.stages import STAGES
 
 RUN_FILE = "config.yaml"  # in the results
 _SOURCES = ("scripts", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
@@ -23,12 +23,6 @@ _SOURCES += (".git", ".github", ".ci", "config", "workflow")
 # Options that compared runs have in common. `success` is null in a film of episodes.
 COMPARED = ("env", "env_kwargs", "env_wrappers", "max_episode_steps", "success")
 _LOCKS: list = []  # of this process, held until it ends
-
-
-def is_apart(words: Sequence[str]) -> bool:
-    """Return whether a command line names only targets that are independent of the run's policy."""
-    targets = {word for word in words if word in (*STAGES, *APART, "all")}
-    return bool(targets) and targets <= APART
 
 
 def check_results(results: str, base: Path) -> None:
@@ -143,19 +137,13 @@ def check_folders(jobs: Iterable) -> None:
     Each folder that is one output has a list of its own files.
     """
     for folder in (Path(output) for job in jobs for output in job.output):
-        if not (folder / SUMS).is_file():
-            continue
-        try:
-            others = other_files(folder)
-        except GoalreelError:
-            continue  # a damaged list, which the job makes again
+        others: list[Path] = []
+        with contextlib.suppress(GoalreelError):  # a damaged list, which the job makes again
+            others = other_files(folder) if (folder / SUMS).is_file() else []
         if others:
-            named = ", ".join(map(str, others[:3])) + (
-                f" and {len(others) - 3} more" * (len(others) > 3)
-            )
             raise GoalreelError(
                 f"{folder}: Holds files that goalreel did not make, and would be replaced. "
-                f"Move them elsewhere: {named}"
+                f"Move them elsewhere: {listed(others, 3)}"
             )
 
 
@@ -172,9 +160,8 @@ def check_sources(workflow, needed: Iterable[Path]) -> None:
     sent = {Path(name).resolve() for name in workflow.dag.get_sources() if name[:2] != ".."}
     if lacking := [path for path in needed if path.resolve() not in sent]:
         workflow.cleanup_source_archive()
-        more = f" and {len(lacking) - 1:,} more" if lacking[1:] else ""
         raise GoalreelError(
-            f"{lacking[0]}{more}: Jobs on other machines get only files that git tracks. Start "
+            f"{listed(lacking, 1)}: Jobs on other machines get only files that git tracks. Start "
             f"snakemake at the top of a git checkout, and add new files there: git add FILE"
         )
 

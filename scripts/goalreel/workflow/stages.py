@@ -216,11 +216,7 @@ FILM = {
     ),
     "episodes": Stage(
         "Write the table of episodes: seeds, outcomes and positions in the film.",
-        inputs={
-            "trajectories": "simulate",
-            "selection": "choose",
-            "played": "choose.table",
-        },
+        inputs={"trajectories": "simulate", "selection": "choose", "played": "choose.table"},
         outputs={
             "episodes": _reported("episodes.csv", "Tables", {"table": "filmed episodes"}),
             "attempts": _reported(

@@ -33,13 +33,9 @@ class SuiteRun:
 
 
 def expand(user_options: Mapping) -> dict[str, SuiteRun]:
-    """Return the runs of a configuration by name.
+    """Return the runs of a configuration by name: without a suite a single run, "".
 
-    A configuration without a suite is a single run with the name "".
-
-    Raises:
-        GoalreelError: an axis has no values, two runs have the same name, or a pattern matches no
-            file.
+    Raises GoalreelError if the suite is wrong.
     """
     suite = user_options.get("suite")
     if suite in (None, "null"):
@@ -51,10 +47,9 @@ def expand(user_options: Mapping) -> dict[str, SuiteRun]:
         for name, changes, labels in _runs(suite):
             folder = folder_name(name)
             if folder in runs:
-                raise OptionError(
-                    "suite", f"Two runs have the name {folder!r}. Rename one of them."
-                )
-            run = common
+                problem = f"Two runs have the name {folder!r}. Rename one of them."
+                raise OptionError("suite", problem)
+            run = common | {"results": f"{root}/{folder}"}
             for option, value in changes.items():
                 if (first := str(option).partition(".")[0]) not in _AXES:
                     is_option = first in Options.model_fields
@@ -63,19 +58,17 @@ def expand(user_options: Mapping) -> dict[str, SuiteRun]:
                     fix = hint or "Name another option."
                     raise OptionError(f"suite.{option}", f"{problem} {fix}")
                 run = _with_option(run, option, value)
-            runs[folder] = _place(run | {"results": f"{root}/{folder}"}, labels)
+            runs[folder] = _place(run, labels)
         if not runs:
             raise OptionError("suite", "It has no runs. Write suite={env: [A, B]}.")
     except OptionError as error:
         raise config_error({error.key: error.message}) from None
     # Runs that the suite lists may differ in other options than their policy.
     cells = Counter((run.row, run.column, run.training_seed) for run in runs.values())
-    return {
-        name: run
-        if cells[run.row, run.column, run.training_seed] == 1
-        else replace(run, column=name)
-        for name, run in runs.items()
-    }
+    for name, run in runs.items():
+        if cells[run.row, run.column, run.training_seed] > 1:
+            runs[name] = replace(run, column=name)
+    return runs
 
 
 def _place(options: dict, labels: Mapping[str, str]) -> SuiteRun:
@@ -154,36 +147,26 @@ def _label(value: object) -> str:
 
 def _checkpoints(pattern: str) -> dict[str, object]:
     """Return the files that match a pattern, by their number of steps in ascending order."""
-    files = {int(_STEPS.findall(path.stem)[-1]): str(path) for path in _matches(pattern)}
+    numbers = {str(path): _STEPS.findall(path.stem) for path in Path().glob(pattern)}
+    files = {int(found[-1]): path for path, found in numbers.items() if found}
+    if not files:
+        problem = f"No file matches {quoted(pattern)}. Correct it.\n  Searched: {Path.cwd()}"
+        raise OptionError("suite.checkpoint", problem)
     width = len(str(max(files)))
     return {f"{steps:0{width}d}": files[steps] for steps in sorted(files)}
 
 
-def _matches(pattern: str) -> list[Path]:
-    found = [path for path in Path().glob(pattern) if _STEPS.search(path.stem)]
-    if not found:
-        raise OptionError(
-            "suite.checkpoint",
-            f"No file matches {quoted(pattern)}. Correct it.\n  Searched: {Path.cwd()}",
-        )
-    return found
-
-
 def _zoo_runs(folder: object) -> Iterator[tuple[str, dict[str, object], dict[str, str]]]:
     """Yield a run for each model ALGORITHM/ENV_NUMBER in an RL Zoo folder, as `_runs` does."""
-    found = 0
-    for arguments in sorted(Path(str(folder)).glob("*/*_*/*/args.yml")):
+    models = sorted(Path(str(folder)).glob("*/*_*/*/args.yml"))
+    for arguments in models:
         model, env = arguments.parent.parent, arguments.parent.name
         number = model.name.removeprefix(f"{env}_")
         algorithm, env_id = model.parent.name, re.sub(r"^ALE-", "ALE/", env)
         labels = {"env": env_id, "policy": algorithm, "training_seed": number}
-        found += 1
-        yield (
-            f"{env}-{algorithm}-{number}",
-            {"env": env_id, "policy": {"name": "sb3", "file": str(model)}},
-            labels,
-        )
-    if not found:
+        changes = {"env": env_id, "policy": {"name": "sb3", "file": str(model)}}
+        yield f"{env}-{algorithm}-{number}", changes, labels
+    if not models:
         problem = f"{quoted(str(folder))} has no model of RL Zoo (ALGORITHM/ENV_1/ENV/args.yml)"
         raise OptionError("suite.rl_zoo", f"{problem}. Correct the folder.")
 
@@ -204,8 +187,7 @@ def _with_option(run: Mapping, option: str, value: object) -> dict:
     """Return the options of a run with a new value for a dotted key."""
     if option == "training_seed":  # only for {training_seed} in the values of other axes
         return dict(run)
-    if option == "checkpoint":
-        option = "policy.file"
+    option = "policy.file" if option == "checkpoint" else option
     key, _, inner_key = option.partition(".")
     if not inner_key:
         return {**run, key: value}

@@ -1,9 +1,8 @@
 """The plan of the jobs of a suite that need several runs: the page, and comparisons of each row."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from itertools import chain
 
 from goalreel.policies.parameters import RECORDED
 from goalreel.provenance.fingerprint import fingerprint
@@ -13,7 +12,8 @@ from goalreel.workflow.run_checks import COMPARED
 from goalreel.workflow.stages import STAGES
 from goalreel.workflow.suite import SuiteRun, folder_name
 
-_PAGE_FILES = ("episodes", "stills", "report")  # the stages whose files the page shows
+# The stages of each run whose files a stage of the suite reads.
+_READ = {"compare": ("episodes", "simulate", "render"), "index": ("episodes", "stills", "report")}
 
 
 class SuitePlan(Plan):
@@ -46,16 +46,12 @@ class SuitePlan(Plan):
 
     def spec(self, stage: str, wildcards: Mapping[str, str]) -> str:
         """Return the canonical JSON of a job's spec, as `Plan.spec`."""
-        names = self.rows[wildcards["row"]] if stage == "compare" else list(self._plans)
-        makers = ("simulate", "render") if stage == "compare" else _PAGE_FILES
-        digests = [
-            self._plans[name].digest(maker)
-            for name in names
-            for maker in makers
-            if maker in self._plans[name].stages
-        ]
-        config = {"runs_digest": hashlib.sha256("".join(digests).encode()).hexdigest()}
+        digests = [plan.digest(maker) for plan, maker in self._makers(stage, wildcards)]
+        config: dict[str, object] = {
+            "runs_digest": hashlib.sha256("".join(digests).encode()).hexdigest()
+        }
         if stage == "compare":
+            names = self.rows[wildcards["row"]]
             sides = [[self._side(name), f"{self.results}/{name}"] for name in names]
             config |= {"compare": sides, "view_encoder": self.run.value("view_encoder")}
         else:
@@ -72,36 +68,25 @@ class SuitePlan(Plan):
 
     def inputs(self, stage: str) -> dict[str, Callable[[Mapping], list[str]]]:
         """Return a function of the wildcards that returns the files of runs, and comparisons."""
-        if stage == "compare":
-            return {"runs": lambda wildcards: self._filmed(self.rows[wildcards["row"]])}
-        pages = [
-            file
-            for plan in self._plans.values()
-            for maker in _PAGE_FILES
-            for file in plan.files(maker)
-        ]
-        return {"runs": lambda wildcards: [*pages, *self.comparisons]}
 
-    def _filmed(self, names: list[str]) -> list[str]:
-        """Return the tables, trajectories and frames of runs."""
-        plans = [self._plans[name] for name in names]
-        shards = (
-            (f"{plan.results}/{kind}/{shard}.npz" for shard in plan.shards())
-            for plan in plans
-            for kind in ("trajectories", "frames")
-        )
-        return [*(f"{plan.results}/tables.json" for plan in plans), *chain(*shards)]
+        def files(wildcards: Mapping) -> list[str]:
+            makers = self._makers(stage, wildcards)
+            made = [file for plan, maker in makers for file in plan.files(maker)]
+            return [*made, *(self.comparisons if stage == "index" else [])]
+
+        return {"runs": files}
+
+    def _makers(self, stage: str, wildcards: Mapping) -> Iterator[tuple[Plan, str]]:
+        """Yield the plan and the stage that make the files that a job reads."""
+        for name in self.rows[wildcards["row"]] if stage == "compare" else self._plans:
+            plan = self._plans[name]
+            yield from ((plan, maker) for maker in _READ[stage] if maker in plan.stages)
 
     @property
     def comparisons(self) -> list[str]:
         """The files of the comparisons of all rows."""
         paths = [output.path for output in STAGES["compare"].present(self.run).values()]
         return [f"{self.results}/{_in_row(path, row)}" for row in self.rows for path in paths]
-
-    @property
-    def pages(self) -> list[str]:
-        """The page of the suite, and its tables."""
-        return self.files("index")
 
     def outputs(self, stage: str, folder: str) -> dict[str, object]:
         """Return the outputs as Snakemake's rule takes them, with the wildcard `row`."""

@@ -109,6 +109,12 @@ def checked(check: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(validate)
 
 
+def _one_of(kind: type) -> object:
+    """Return the type of a mapping with exactly one of the keys of a type, besides `by`."""
+    title = ", ".join(f"`{{{key}: k}}`" for key in kind.__annotations__ if key != "by")
+    return Annotated[kind, Field(title=title), AfterValidator(_one_choice)]
+
+
 def _one_choice(trigger: dict) -> dict:
     if len(trigger.keys() - {"by"}) != 1:
         raise PydanticCustomError("choice", "does not fit", {"keys": "exactly one key besides by"})
@@ -189,27 +195,8 @@ Seed = integer(0, MOST)
 EpisodeTrigger = (
     Literal["capped_cubic", "all", "failed"]
     | listed(Seed, "a list of episode numbers")
-    | Annotated[
-        _EpisodeTrigger,
-        Field(title="`{every: k}`, `{best: k}`, `{worst: k}`, `{median: k}`"),
-        AfterValidator(_one_choice),
-    ]
+    | _one_of(_EpisodeTrigger)
     | None
 )
-Selection = (
-    different(Seed, "a list of different episode numbers")
-    | Annotated[
-        _Selection,
-        Field(
-            title="`{every: k}`, `{best: k}`, `{worst: k}`, `{median: k}`, `{failed: k}`, "
-            "`{rarest: k}`, `{clusters: k}`"
-        ),
-        AfterValidator(_one_choice),
-    ]
-    | None
-)
-StepTrigger = (
-    listed(Seed, "a list of step numbers")
-    | Annotated[_StepTrigger, Field(title="`{every: k}`")]
-    | None
-)
+Selection = different(Seed, "a list of different episode numbers") | _one_of(_Selection) | None
+StepTrigger = listed(Seed, "a list of step numbers") | _one_of(_StepTrigger) | None

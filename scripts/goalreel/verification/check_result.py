@@ -76,10 +76,7 @@ class CheckResult(NamedTuple):
 def check_run(
     check: Mapping, spec: Spec, trajectories: Iterable[Path], frames: Iterable[Path]
 ) -> CheckResult:
-    """Compare the trajectory files and frame caches of a run with a lock file.
-
-    check: the section of the configuration
-    """
+    """Compare the trajectory files and frame caches of a run with the lock file of `check`."""
     (facts, locked), now = read_lock(check["file"]), present_facts(spec)
     returns, differences = [], []
     for before, episode in zip(locked, read_episodes(trajectories, frames), strict=True):

@@ -3,8 +3,6 @@
 Its first line is the version of its format. JSON follows: the options, versions and files that
 affect the episodes, and their mean return. Then it has a line for each episode, with the fields of
 `LockedEpisode`, and at its end the sha256 of all lines before.
-
-The Snakefile imports this module, so it does not import NumPy.
 """
 
 import hashlib
@@ -47,10 +45,7 @@ class Lock(NamedTuple):
 
 
 def read_lock(path: str) -> Lock:
-    """Return the content of a lock file.
-
-    Raises GoalreelError if there is none, or if it is damaged or has another format.
-    """
+    """Return the content of a lock file. Raises GoalreelError if it cannot be used."""
     again = "write it again: snakemake lock"
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")

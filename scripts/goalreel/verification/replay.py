@@ -1,7 +1,4 @@
-"""Replay an episode of the tables in Gymnasium.
-
-A replay shows that a row of a table and its part of the film equal Gymnasium's results.
-"""
+"""Replay episodes in Gymnasium, to show that tables and frames equal its results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""The configuration: the user's options, checked and completed.
-
-The models in goalreel.configuration check each option. This module checks options against each
-other.
-"""
+"""The configuration: the user's options, checked against each other and completed."""
 
 import os
 import re
@@ -51,10 +47,7 @@ _MAX_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and giga
 
 
 def load_config(user_options: Mapping) -> dict:
-    """Return the complete configuration for the user's options.
-
-    Raises GoalreelError that lists all errors.
-    """
+    """Return the complete configuration. Raises GoalreelError that lists all errors."""
     config = read_config(user_options)
     check_environment(config)
     return config | {"film": with_own_fps(user_options, config)}
@@ -67,10 +60,7 @@ def check_environment(config: Mapping) -> None:
 
 
 def with_own_fps(user_options: Mapping, config: Mapping, fps: float | None = None) -> dict:
-    """Return the section `film`, with the environment's frames per second if the user sets none.
-
-    fps: the environment's, None to import it and ask
-    """
+    """Return the section `film`, with the environment's own `fps` if the user sets none."""
     film, env = config["film"], config["env"]
     is_given = (user_options.get("film") or {}).get("fps") not in (None, "null")
     if is_given or describe(env).computed or config["policy"]["name"] == "pixels":

@@ -59,10 +59,7 @@ _CHANGED = "changed after the run started."
 
 
 def plan_runs(workflow, base: str, config: Mapping) -> Plans:
-    """Return the plans of all runs, or exit with a message if a configuration is wrong.
-
-    base: the workflow's folder
-    """
+    """Return the plans of all runs, or exit with a message if a configuration is wrong."""
     scripts, asked = Path(base, "scripts"), _time_of_check(workflow)
     _print_only(workflow, lambda record: getattr(record, "event", None) not in _HIDDEN)
     remember_trees(user_cache_path("goalreel"))
@@ -257,10 +254,7 @@ def _options_by(steps: Mapping, config: Mapping, user_options: Mapping) -> dict:
 
 
 def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
-    """Check that the jobs will find their files, and start to record their events.
-
-    stages: the stage of each rule.
-    """
+    """Check that the jobs will find their files, and start to record their events."""
     scripts = next(iter(plans.runs.values())).scripts
     policy = [file for plan in plans.runs.values() for file in policy_files(plan.config["policy"])]
     programs = [*scripts.rglob("*.py"), *scripts.glob("goalreel/report/templates/*")]
@@ -353,7 +347,7 @@ def _end_waits() -> list[JobEvents]:
     """Return the events at the first call, and let the process end without a delay.
 
     If the user limits max-jobs-per-timespan, the scheduler starts a timer for each job and cancels
-    none of them (job_scheduler.py, 9.27). For the garbage collector see `plan_run`.
+    none of them (job_scheduler.py, 9.27). For the garbage collector see `plan_runs`.
     """
     ended = _EVENTS.copy()
     _EVENTS.clear()

@@ -1,7 +1,4 @@
-"""Progress, summary and error report of a run, from Snakemake's log records.
-
-Snakemake's log file has all records, and `--verbose` prints them.
-"""
+"""Progress, summary and error report of a run, from Snakemake's log records."""
 
 import contextlib
 import logging
@@ -58,11 +55,7 @@ class Job:
 
 
 class JobEvents(logging.Handler):
-    """The jobs that run, have finished or failed, and errors outside of jobs.
-
-    A handler of Snakemake's logger gets the records of all executors, also of grouped and repeated
-    jobs.
-    """
+    """The jobs that run, have finished or failed, from the log records of all executors."""
 
     def __init__(
         self, planned: Mapping[str, int], stages: Mapping[str, str], at_close: Callable[[], object]
@@ -173,10 +166,7 @@ def run_summary(finished: Iterable[Job]) -> str:
 
 
 def failure_summary(failed: Sequence[Job], messages: Sequence[str], done: int, jobs: int) -> str:
-    """Return a report of the failed jobs and their causes.
-
-    messages: errors outside of jobs. done, jobs: the numbers of finished and of planned jobs
-    """
+    """Return a report of failed jobs with their causes, and of messages from outside of jobs."""
     failures = [failure for job in failed for failure in job.failures]
     if failed and all(any(f["stopped"] for f in job.failures) for job in failed):
         saved = [line.strip() for f in failures for line in f["error"].splitlines()[1:]]

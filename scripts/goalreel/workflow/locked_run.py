@@ -1,7 +1,4 @@
-"""The run of a check, which plays the episodes of a lock file again.
-
-Imported while the Snakefile is parsed.
-"""
+"""The run of a check, which plays the episodes of a lock file again."""
 
 from collections.abc import Mapping
 
@@ -16,13 +13,7 @@ _KEPT -= {"env_wrappers", "max_episode_steps", "policy", "render", "shard_size"}
 
 
 def locked_options(user_options: Mapping) -> dict:
-    """Return the options that play the episodes of a lock file, in a folder of their own.
-
-    user_options: those of the command line, such as a new policy
-
-    Raises:
-        GoalreelError: the lock file cannot be used.
-    """
+    """Return the options that play the episodes of a lock file, with the user's changes."""
     check = user_options.get("check")
     path = check.get("file") if isinstance(check, Mapping) else None
     facts, episodes = read_lock(path or Check().file)

@@ -200,10 +200,7 @@ class Plan:
         return path.format(**dict(wildcards)).rstrip("/")
 
     def outputs(self, stage: str, folder: str) -> dict[str, object]:
-        """Return the outputs as Snakemake's rule takes them, by option of the program.
-
-        folder: the results folder, in a suite with the wildcard `run`.
-        """
+        """Return the outputs in a folder as Snakemake's rule takes them, by option."""
         from snakemake.io import directory, report
 
         made = {}

@@ -35,10 +35,7 @@ class Rule:
         return WILDCARDS | runs
 
     def inputs(self) -> dict[str, Callable[[Mapping], str | list[str]]]:
-        """Return a function of the wildcards for each input, by option of the program.
-
-        A run that lacks an input has an empty list.
-        """
+        """Return a function of the wildcards for each input that a run has, by option."""
 
         def files(option: str, wildcards: Mapping[str, str]) -> str | list[str]:
             files_of = self._plan(wildcards).inputs(self.stage).get(option)

@@ -70,10 +70,7 @@ def check_same_run(config: Mapping, words: Sequence[str]) -> None:
 
 
 def check_comparable(sides: Mapping[str, str]) -> None:
-    """Raise GoalreelError if finished runs differ in an option of their environment.
-
-    sides: the results folders by name
-    """
+    """Raise GoalreelError if finished runs, by name, differ in an option of their environment."""
     from goalreel.provenance.embedded_specs import read_spec  # it takes NumPy
 
     firsts = {name: Path(folder, "trajectories", "00000.npz") for name, folder in sides.items()}
@@ -132,10 +129,7 @@ def lock_results(results: Path) -> None:
 
 
 def check_folders(jobs: Iterable) -> None:
-    """Raise GoalreelError if a job would remove a user's files with a folder that it makes again.
-
-    Each folder that is one output has a list of its own files.
-    """
+    """Raise GoalreelError if a job would remove a user's files with a folder that it replaces."""
     for folder in (Path(output) for job in jobs for output in job.output):
         others: list[Path] = []
         with contextlib.suppress(GoalreelError):  # a damaged list, which the job makes again

@@ -1,7 +1,4 @@
-"""A suite: many runs in one workflow, from the axes of the option `suite`.
-
-Imported while the Snakefile is parsed.
-"""
+"""A suite: many runs in one workflow, from the axes of the option `suite`."""
 
 import itertools
 import re
@@ -33,10 +30,7 @@ class SuiteRun:
 
 
 def expand(user_options: Mapping) -> dict[str, SuiteRun]:
-    """Return the runs of a configuration by name: without a suite a single run, "".
-
-    Raises GoalreelError if the suite is wrong.
-    """
+    """Return the runs of a configuration by name: without a suite a single run, ""."""
     suite = user_options.get("suite")
     if suite in (None, "null"):
         return {"": SuiteRun(dict(user_options))}
@@ -72,10 +66,7 @@ def expand(user_options: Mapping) -> dict[str, SuiteRun]:
 
 
 def _place(options: dict, labels: Mapping[str, str]) -> SuiteRun:
-    """Return a run with its row and column.
-
-    labels: its values of the axes, {} for the environment and the policy in its options.
-    """
+    """Return a run in its row and column, from the labels of its axes, or else its options."""
     kinds = {axis: axis.partition(".")[0] for axis in labels}
     across = next((kind for kind in ("checkpoint", "policy") if kind in kinds.values()), None)
     columns = [labels[axis] for axis, kind in kinds.items() if kind == across]

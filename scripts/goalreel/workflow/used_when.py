@@ -1,7 +1,4 @@
-"""The modules that only some runs use. The fingerprints of other runs skip them.
-
-An edit of such a module then reruns nothing in other runs.
-"""
+"""The modules that only some runs use. An edit of one reruns nothing in other runs."""
 
 from collections.abc import Callable
 

@@ -23,26 +23,18 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--png", type=Path, help="folder for the PNG files")
     arguments = options.parse_args(argv)
 
-    from goalreel.verification.replay import (
-        find_episode,
-        last_run,
-        read_run,
-        replay,
-        save_gif,
-        save_pngs,
-    )
+    from goalreel.verification import replay
 
-    results = arguments.results or last_run(Path("results"))
-    run = read_run(results).config
-    recorded = find_episode(results, arguments.number, arguments.attempt)
-    frames, episode = replay(recorded), recorded.episode
+    results = arguments.results or replay.last_run(Path("results"))
+    run = replay.read_run(results).config
+    recorded = replay.find_episode(results, arguments.number, arguments.attempt)
+    frames, episode = replay.replay(recorded), recorded.episode
+    default = results / "replay" / f"{run['unit']}-{arguments.number}-seed-{episode.seed}"
+    target = arguments.gif or arguments.png or default
     if arguments.gif:
-        target = arguments.gif
-        save_gif(target, frames, run["film.fps"])
+        replay.save_gif(target, frames, run["film.fps"])
     else:
-        default = results / "replay" / f"{run['unit']}-{arguments.number}-seed-{episode.seed}"
-        target = arguments.png or default
-        save_pngs(target, frames)
+        replay.save_pngs(target, frames)
     cli.say(
         f"{recorded.name}, seed {episode.seed}: "
         f"{len(episode.actions)} steps of {recorded.config['env']} equal Gymnasium's; "

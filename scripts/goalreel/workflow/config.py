@@ -8,13 +8,7 @@ from pathlib import Path
 from goalreel.configuration.options import PolicyOptions, Render
 from goalreel.configuration.schema import config_error, read_options
 from goalreel.encoding.encoder_selection import cards, encoder_errors
-from goalreel.environments.gymnasium_ids import (
-    DEFAULT_FPS,
-    creator_errors,
-    environment_errors,
-    environment_fps,
-    may_never_end,
-)
+from goalreel.environments import gymnasium_ids
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import named, spaces_of, wrapper_errors
 from goalreel.errors import OptionError, UnusableFileError, pluralize, quoted, use
@@ -32,12 +26,8 @@ from goalreel.policies.sb3_files import spaces_error, with_files
 from goalreel.rendering.captions import default_captions
 from goalreel.training.games.settings import CAR_GAME, is_game
 from goalreel.training.pixels import presets
-from goalreel.workflow.policy_errors import (
-    Errors,
-    dataset_errors,
-    pixel_policy_errors,
-    training_errors,
-)
+from goalreel.workflow import policy_errors
+from goalreel.workflow.policy_errors import Errors
 from goalreel.workflow.run import CHOICES, SHARDED, Run
 
 _POLICY_FILES = {".py": "python", ".zip": "sb3"}  # the policy that plays such a file
@@ -65,7 +55,7 @@ def with_own_fps(user_options: Mapping, config: Mapping, fps: float | None = Non
     is_given = (user_options.get("film") or {}).get("fps") not in (None, "null")
     if is_given or describe(env).computed or config["policy"]["name"] == "pixels":
         return film
-    fps = fps or environment_fps(env, config["env_kwargs"])
+    fps = fps or gymnasium_ids.environment_fps(env, config["env_kwargs"])
     return film | {"fps": min(max(round(fps), 1), _MAX_FPS)}
 
 
@@ -80,7 +70,7 @@ def read_config(user_options: Mapping) -> dict:
         name = _fitting_policy(config["policy"], config["env"])
         config["policy"] = config["policy"] | {"name": name}
     if _are_sound(("policy",), errors):
-        errors |= _found(dataset_errors, config)
+        errors |= _found(policy_errors.dataset_errors, config)
     if config["policy"]["name"] == "minari" and not errors:
         config = config | read_header(config["policy"]["dataset"])[0]
     game = config["pixels"]["game"] or (config["env"] if is_game(config["env"]) else CAR_GAME)
@@ -91,7 +81,7 @@ def read_config(user_options: Mapping) -> dict:
         (_policy_errors, ("env", "policy.name")),
         (_style_errors, ("env", "render.style")),
         (_check_errors, ("check",)),
-        (training_errors, ("pixels", "policy")),
+        (policy_errors.training_errors, ("pixels", "policy")),
         (_check_policy_files, ("env", "env_kwargs", "env_wrappers", "policy")),
     ):
         if _are_sound(needed, errors):
@@ -165,11 +155,11 @@ def _fitting_policy(policy: Mapping, env: object) -> str:
 
 def _environment_errors(config: Mapping) -> Errors:
     env, kwargs, wrappers = config["env"], config["env_kwargs"], config["env_wrappers"]
-    errors = environment_errors(env, kwargs)
+    errors = gymnasium_ids.environment_errors(env, kwargs)
     yield from errors or wrapper_errors(env, wrappers)
     # Only a recording is known to end.
     recorded = config["policy"]["name"] in RECORDED
-    if config["max_episode_steps"] is None and not recorded and may_never_end(env):
+    if config["max_episode_steps"] is None and not recorded and gymnasium_ids.may_never_end(env):
         problem = f"An episode of {env} may never end without a time limit"
         yield "max_episode_steps", f"{problem}. Use max_episode_steps=200, or another limit."
 
@@ -191,7 +181,7 @@ def _policy_errors(config: Mapping) -> Errors:
     if plays and "file" in taken and policy["file"] is None and not is_trained_here(policy):
         yield "policy.file", f"The policy {name!r} needs a file. Set the path of its file."
     if plays and name == "pixels":
-        yield from pixel_policy_errors(config)
+        yield from policy_errors.pixel_policy_errors(config)
 
 
 def _check_policy_files(config: Mapping) -> None:
@@ -215,7 +205,7 @@ def _check_policy_files(config: Mapping) -> None:
 
 def _creator_errors(config: Mapping) -> Errors:
     """Yield the errors of the environment's class, and of an instance in its wrappers."""
-    errors = creator_errors(config["env"], config["env_kwargs"])
+    errors = gymnasium_ids.creator_errors(config["env"], config["env_kwargs"])
     yield from errors
     policy = config["policy"]
     if errors or not (policy["name"] == "sb3" or config["env_wrappers"]):
@@ -311,7 +301,7 @@ def _fill(config: dict) -> None:
     if env.has_atlas:
         config["render"]["scale"] = 1
     film, cell = default_captions(Run(config).unit)
-    fps = _CONSOLE_FPS if config["policy"]["name"] == "pixels" else DEFAULT_FPS
+    fps = _CONSOLE_FPS if config["policy"]["name"] == "pixels" else gymnasium_ids.DEFAULT_FPS
     for section, option, default in (
         (config, "shard_size", env.shard_size),
         (config["film"], "fps", fps),

@@ -27,32 +27,17 @@ from goalreel.policies.policy_dependencies import policy_files
 from goalreel.provenance.fingerprint import remember_trees, sources_as_noted, sources_hash
 from goalreel.provenance.spec import canonical
 from goalreel.verification.preflight import is_known_to_play, play_first_steps, read_first_steps
+from goalreel.workflow import job_events, run_checks
 from goalreel.workflow.config import check_environment, read_config, with_own_fps
-from goalreel.workflow.job_events import (
-    JobEvents,
-    failure_summary,
-    fetch_logs,
-    run_summary,
-    with_addresses,
-)
 from goalreel.workflow.locked_run import locked_options
 from goalreel.workflow.rules import Plans
-from goalreel.workflow.run_checks import (
-    check_folders,
-    check_results,
-    check_same_run,
-    check_sources,
-    lock_results,
-    size_before,
-    write_run_file,
-)
 from goalreel.workflow.stages import APART, STAGES, VIEWS
 from goalreel.workflow.suite import SuiteRun, expand
 from goalreel.workflow.suite_plan import SuitePlan
 
 _MOST_ERRORS = 10  # runs of a suite whose errors are printed
 _NO_LIMIT = 1_000_000  # jobs per timespan, as in the profiles
-_EVENTS: list[JobEvents] = []  # of this run; empty if hooks are off
+_EVENTS: list[job_events.JobEvents] = []  # of this run; empty if hooks are off
 _SHARD_SECONDS = 60  # the time that an interrupted job may lose
 _HIDDEN = ("job_info", "workflow_started")  # Snakemake's records about the plan
 _CHANGED = "changed after the run started."
@@ -72,12 +57,12 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
             suite_runs = expand(config)
         runs = _read_runs(suite_runs)
         for options in runs.values():
-            check_results(options["results"], Path(base))
+            run_checks.check_results(options["results"], Path(base))
             if not (asked or _is_job(workflow)):
                 if not _is_apart(runs):
-                    check_same_run(options, sys.argv[1:])
+                    run_checks.check_same_run(options, sys.argv[1:])
                 if any(word.startswith("--delete-") for word in sys.argv):
-                    lock_results(Path(options["results"]))
+                    run_checks.lock_results(Path(options["results"]))
         plans = _plan(runs, suite_runs, scripts, workflow, asked)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
@@ -249,7 +234,7 @@ def _options_by(steps: Mapping, config: Mapping, user_options: Mapping) -> dict:
     if steps and user_options.get("shard_size") is None:
         most = int(_SHARD_SECONDS / max(steps.get("episode_s", 0), 1e-9))
         size = max(min(config["shard_size"], most), 1)
-        found["shard_size"] = size_before(config) or size
+        found["shard_size"] = run_checks.size_before(config) or size
     return found
 
 
@@ -261,10 +246,10 @@ def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
     jobs = list(workflow.dag.needrun_jobs())
     rules = Counter(stages.get(job.rule.name, job.rule.name) for job in jobs)
     try:
-        check_sources(workflow, [*sorted(programs), *map(Path, policy)])
+        run_checks.check_sources(workflow, [*sorted(programs), *map(Path, policy)])
         for plan in plans.runs.values():
-            lock_results(Path(plan.results))
-        check_folders(jobs)
+            run_checks.lock_results(Path(plan.results))
+        run_checks.check_folders(jobs)
         if "verify" in rules and (views := sorted(rules.keys() & VIEWS)):
             made = ", ".join(views)
             raise GoalreelError(f"verify: Checks only existing files. Make {made} first.")
@@ -272,7 +257,7 @@ def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
         sys.exit(f"goalreel: {error}")
     if plans.suite or not rules.keys() <= APART:
         for plan in plans.runs.values():
-            write_run_file(plan.config)
+            run_checks.write_run_file(plan.config)
     limit = workflow.scheduling_settings.max_jobs_per_timespan
     if limit is not None and limit.max_jobs >= _NO_LIMIT:
         # The limiter would start a thread whenever the scheduler looks for jobs.
@@ -284,7 +269,7 @@ def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
         return
     # In the order of the stages. Another workflow's module may add a prefix to rule names.
     planned = {rule: rules[rule] for stage in STAGES for rule in rules if rule.endswith(stage)}
-    events = JobEvents(planned, stages, partial(_print_causes, plans, workflow))
+    events = job_events.JobEvents(planned, stages, partial(_print_causes, plans, workflow))
     logs = workflow.logger_manager
     _EVENTS.append(events)
     logs.logger.addHandler(events)
@@ -297,13 +282,13 @@ def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
 def _print_summary(plans: Plans, workflow) -> None:
     """Print the files that this run made."""
     for events in _end_waits():
-        text = run_summary(events.finished)
+        text = job_events.run_summary(events.finished)
         films = sum(job.rule.endswith("concat") for job in events.finished)
         if films and plans.suite:
             text += f"\n{pluralize(films, 'film')}: {plans.results}/RUN/film.mp4"
         elif films:
             text += f"\n    encoder  {plans.runs[''].run.encoder.label}"
-        _print_last(with_addresses(workflow, text, set()))
+        _print_last(job_events.with_addresses(workflow, text, set()))
 
 
 def _print_causes(plans: Plans, workflow) -> None:
@@ -314,9 +299,9 @@ def _print_causes(plans: Plans, workflow) -> None:
     """
     for events in _end_waits():
         failed = list(events.failed.values())
-        fetch_logs(workflow, failed)
+        job_events.fetch_logs(workflow, failed)
         jobs = sum(1 for _ in workflow.dag.needrun_jobs(exclude_finished=False))
-        text = failure_summary(failed, events.messages, len(events.finished), jobs)
+        text = job_events.failure_summary(failed, events.messages, len(events.finished), jobs)
         unusable = {path for job in failed for f in job.failures for path in f["unusable"]}
         # The reports of check and verify name their own commands.
         is_report = failed and all(job.rule.endswith(("check", "verify")) for job in failed)
@@ -326,7 +311,7 @@ def _print_causes(plans: Plans, workflow) -> None:
         if failed and plans.suite and "suite_index" in rules:
             text += _write_page_of_failures(plans.suite)
         _print_last(
-            f"{with_addresses(workflow, text, unusable)}\n{advice}"
+            f"{job_events.with_addresses(workflow, text, unusable)}\n{advice}"
             f"Snakemake's log: {', '.join(workflow.logger_manager.get_logfile())}"
         )
 
@@ -343,7 +328,7 @@ def _write_page_of_failures(suite: SuitePlan) -> str:
     return f"\nWhich runs failed, and why: {pages[0]}"
 
 
-def _end_waits() -> list[JobEvents]:
+def _end_waits() -> list[job_events.JobEvents]:
     """Return the events at the first call, and let the process end without a delay.
 
     If the user limits max-jobs-per-timespan, the scheduler starts a timer for each job and cancels

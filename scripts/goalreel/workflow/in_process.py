@@ -186,10 +186,5 @@ def _options_of(env: "gymnasium.Env") -> dict:
         raise GoalreelError(f"env: {quoted(str(env))} was not made by gymnasium.make. Pass its id.")
     kwargs = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
     wrappers = [{w.entry_point: w.kwargs or {}} for w in spec.additional_wrappers]
-    limit = spec.max_episode_steps
-    return {
-        "env": spec.id,
-        "env_kwargs": kwargs,
-        "env_wrappers": wrappers,
-        "max_episode_steps": limit,
-    }
+    made = {"env": spec.id, "env_kwargs": kwargs, "env_wrappers": wrappers}
+    return made | {"max_episode_steps": spec.max_episode_steps}

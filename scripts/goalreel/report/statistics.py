@@ -32,7 +32,7 @@ class Interval:
         width = (self.high - self.low) / 2
         if width > 0:
             return max(1 - math.floor(math.log10(width)), 0)
-        return 0 if self.value == round(self.value) else 2
+        return 0 if self.value % 1 == 0 else 2
 
     def text(self, decimals: int | None = None) -> str:
         """Return "12.3 (8.1 to 16.4)", without the bounds if they are equal or NaN."""
@@ -88,7 +88,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
     n, mean = len(x), math.fsum(x) / len(x)
     if mean < 0:  # A - B gets the bounds of B - A
         return -mean_interval(-x)
-    if n == 1:
+    if n == 1 or not math.isfinite(mean):
         return Interval(mean, math.nan, math.nan)
     deviations = x - mean
     std = deviations.std()

@@ -27,35 +27,31 @@ def check_template(template: object) -> bool:
     """Return True if a caption's template is valid; raise GoalreelError otherwise."""
     if not isinstance(template, str):
         return True  # pydantic checks the type
-    if error := _template_error(template):
-        raise GoalreelError(error)
-    return True
-
-
-def _template_error(template: str) -> str | None:
-    """Return the error in a caption's template, None if it is valid."""
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError as error:
         problem = f"{quoted(template)} is not a template ({error})"
-        return f"{problem}. Write {{{{ and }}}} for literal braces."
+        raise GoalreelError(f"{problem}. Write {{{{ and }}}} for literal braces.") from None
     for _, name, width, _ in parts:
         if name is not None and name not in COLUMNS:
-            return unknown("field", name, COLUMNS)
+            raise GoalreelError(unknown("field", name, COLUMNS))
         if "{" in (width or ""):
-            return f"'{{{name}:{width}}}' has a field in its width. Write a number there."
+            place = f"'{{{name}:{width}}}'"
+            raise GoalreelError(f"{place} has a field in its width. Write a number there.")
     if len(template) > _MAX_CHARS or re.search(r"[:.]\D{0,3}\d{4}", template):
-        return (
+        raise GoalreelError(
             f"{quoted(template)} is too long. Use at most {_MAX_CHARS} characters, and widths "
             f"below 1000."
         )
     try:
         shown = template.format_map(_SAMPLE)
     except (ValueError, TypeError, LookupError, OverflowError) as error:
-        return f"{quoted(template)} cannot be formatted ({error}). Change the format of the field."
+        problem = f"{quoted(template)} cannot be formatted ({error})"
+        raise GoalreelError(f"{problem}. Change the format of the field.") from None
     if missing := sorted(set(shown) - set(CHARACTERS)):
-        return f"The font has no {missing[0]!r}. Use ASCII characters and ·, ° or …."
-    return None
+        fix = "Use ASCII characters and ·, ° or …."
+        raise GoalreelError(f"The font has no {missing[0]!r}. {fix}")
+    return True
 
 
 def caption(template: str, row: Mapping[str, object], env: str, unit: str) -> str:

@@ -29,7 +29,7 @@ and a file of blocks has, in groups that need no other group (see blocks.py),
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -69,26 +69,19 @@ class FrameCache:
     def __getitem__(self, which: int | slice) -> np.ndarray:
         """Return one frame, or the frames of a slice."""
         chosen = range(len(self))[which]
-        if not isinstance(which, slice):
-            return self._compose(chosen)
-        frames = np.empty((len(chosen), *self.background.shape), np.uint8)
-        for row, frame in enumerate(chosen):
-            frames[row] = self._compose(frame)
-        return frames
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        """Yield every frame as a new array."""
-        return map(self._compose, range(len(self)))
+        if isinstance(which, slice):
+            frames = np.empty((len(chosen), *self.background.shape), np.uint8)
+            for row, frame in enumerate(chosen):
+                frames[row] = self[frame]
+            return frames
+        image = self.background.copy()
+        for layer in self.layers:
+            layer.paste(image, chosen)
+        return image
 
     def episode(self, index: int) -> range:
         """Return the indices of an episode's frames. The first shows the reset state."""
         return range(int(self.offsets[index]), int(self.offsets[index + 1]))
-
-    def _compose(self, frame: int) -> np.ndarray:
-        image = self.background.copy()
-        for layer in self.layers:
-            layer.paste(image, frame)
-        return image
 
 
 def write_cache(path: str | os.PathLike, cache: FrameCache) -> None:

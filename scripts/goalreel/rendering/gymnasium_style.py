@@ -122,18 +122,13 @@ class GymnasiumStyle:
 
 def _boxes(canvas: FrameSurface, car: EnvTraits, keys: np.ndarray) -> Boxes:
     for key in keys.tolist():
-        box, flag = _draw_car(canvas, key), _draw_flag(canvas, car)
+        points = list(zip(key[0::2], key[1::2], strict=True))
+        spanned = canvas.polygon(points[:4], _BLACK)
+        for x, y in points[4:]:
+            spanned += canvas.disc(x, y, WHEEL_RADIUS, _GRAY)
+        box, flag = canvas.box(spanned), _draw_flag(canvas, car)
         yield HEIGHT - box.bottom, box.left, canvas.read(box)
         canvas.restore([box, flag])
-
-
-def _draw_car(canvas: FrameSurface, key: list[int]):
-    """Draw the car and return the box around it."""
-    points = list(zip(key[0::2], key[1::2], strict=True))
-    spanned = canvas.polygon(points[:4], _BLACK)
-    for x, y in points[4:]:
-        spanned += canvas.disc(x, y, WHEEL_RADIUS, _GRAY)
-    return canvas.box(spanned)
 
 
 def _draw_flag(canvas: FrameSurface, car: EnvTraits):

@@ -27,6 +27,7 @@ from goalreel.policies.parameters import policy_label
 from goalreel.provenance.checksums import write_folder_sums
 from goalreel.provenance.embedded_specs import read_spec, tools_of
 from goalreel.provenance.spec import Spec
+from goalreel.rendering.blocks import enlarge_pixels
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.report.episode_table import read_table
 from goalreel.report.page_rows import Totals, columns, write_rows
@@ -34,7 +35,7 @@ from goalreel.report.statistics import Interval, format_decimals
 from goalreel.report.timings import read_timings
 
 TEMPLATES = Path(__file__).parent / "templates"
-_STYLES, _SCRIPTS = ("colors.css", "report.css"), ("data.js", "report.js")
+_STYLES = ("colors.css", "report.css")
 _MAX_EMBEDDED = 50_000_000  # bytes of a film; browsers load the whole page before they show it
 
 
@@ -86,41 +87,38 @@ def _write_poster(path: Path, frames: Path, size: tuple[int, int]) -> None:
     """Write the middle frame of the middle episode of a shard, enlarged as in the film."""
     cache = open_cache(frames)
     middle = cache.episode((len(cache.offsets) - 1) // 2)
-    image = Image.fromarray(cache[middle[len(middle) // 2]])
-    times = max(min(size[0] // image.width, size[1] // image.height), 1)
-    larger = (times * image.width, times * image.height)
-    image.resize(larger, Image.Resampling.NEAREST).save(path, optimize=True)
+    height, width, _ = cache.background.shape
+    times = max(min(size[0] // width, size[1] // height), 1)
+    image = enlarge_pixels(cache[middle[len(middle) // 2]], times)
+    Image.fromarray(image).save(path, optimize=True)
 
 
 def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec, folder: Path) -> str:
     """Return the page. folder: its files, whose contents are in the page if they are embedded."""
-    fps, results = spec.config["film.fps"], sources.film.parent
+    config, results = spec.config, sources.film.parent
     specs = {os.path.relpath(path, results): read_spec(path) for path in sources.artifacts}
     specs["report"] = spec
     # Empty if the stages ran elsewhere and left their benchmarks on object storage.
     timings = read_timings(results / "benchmarks", sources.stages, spec.shard["shards"])
-    policy, unit = spec.config["policy"], spec.config["unit"]
-    embed = spec.config["report.embed"]
+    embed = config["report.embed"]
     with reporting_damage(sources.summary, "it is not a summary of a run"):
         summary = json.loads(sources.summary.read_bytes())
         statistics = [_statistic(summary[name]) for name in ("return", "steps")]
     return open_template("report.html.j2").render(
-        embed=embed,
+        config=config,
+        sources=sources,
+        video=film,
         styles=_STYLES,
-        scripts=_SCRIPTS,
         content=lambda name: (folder / name).read_text(encoding="utf-8"),
         allowed=lambda names: " ".join(
             hash_source(folder / n) if embed else "'self'" for n in names
         ),
         url=partial(_data_url, folder) if embed else quote,
-        env=spec.config["env"],
-        policy=policy_label(policy),
-        unit=unit,
+        policy=policy_label(config["policy"]),
         reproducible=spec.reproducible,
         title=_title(rows, summary["episodes"]),
         rows=rows,
         played=summary["episodes"],
-        is_selection=bool(spec.config["film.select"]),
         spreads=[
             ("Return", *statistics[0], rows.returns, rows.decimals),
             ("Steps", *statistics[1], rows.steps, 0),
@@ -128,14 +126,8 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec, folder: 
         success=summary["success"],
         figure=lambda x, decimals: format_decimals(x, max(decimals, 1 if x % 1 else 0)),
         fixed=format_decimals,
-        frames=film.frames,
-        fps=fps,
-        size=film.size,
-        clock=format_duration(film.frames / fps),
+        clock=format_duration(film.frames / config["film.fps"]),
         film_size=format_bytes(sources.film.stat().st_size),
-        film=sources.film.name,
-        tables=[path.name for path in sources.tables],
-        views=[(title, path.name) for title, path in sources.views.items()],
         plots=[(path.name, read_caption(path)) for path in sources.plots],
         timings=timings | {"all": tuple(map(sum, zip((0, 0), *timings.values(), strict=True)))},
         specs=specs,

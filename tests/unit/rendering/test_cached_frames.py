@@ -101,7 +101,7 @@ def test_memory_does_not_grow_with_the_frames(episodes, memory, tmp_path):
     config = {
         "env": env,
         "film.fps": 30,
-        "card_frames": 1,
+        "title_card": {"policy": "random", "count": episodes, "frames": 1},
         "unit": "reach",
         "overlay.caption": "{seed}",
         "overlay.hud": True,

@@ -8,7 +8,6 @@ A page holds markers. This program replaces the text between them:
     <!-- table: peers -->...<!-- end -->                     results/peers.md
     <!-- value: peers | ROW | ratio -->...<!-- end -->       a cell of results/peers.csv
 
-results/ablation.md is `compare_training/table.md` of `snakemake compare_training`.
 In a table of the page, write a backslash before the bars of a value.
 """
 

@@ -7,7 +7,7 @@ from goalreel.stage_program import stage
 def dqn(spec, policy, table, metrics):
     import csv
     import os
-    from dataclasses import replace
+    from dataclasses import asdict, replace
 
     from goalreel.training.shared_memory.child_process import ONE_THREAD
 
@@ -17,9 +17,9 @@ def dqn(spec, policy, table, metrics):
 
     from goalreel.environments.mountain_car import DISCRETE
     from goalreel.errors import GoalreelError
-    from goalreel.files.atomic import replacing
+    from goalreel.files.atomic import replacing, write_text
     from goalreel.policies.network_file import Checkpoints, write_checkpoints
-    from goalreel.training.dqn.metrics import write_metrics
+    from goalreel.provenance.checksums import with_digests
     from goalreel.training.dqn.settings import VARIANTS
 
     if spec.config["env"] != DISCRETE.id:
@@ -29,12 +29,13 @@ def dqn(spec, policy, table, metrics):
     torch.set_num_threads(1)  # the same weights for any number of cores
     from goalreel.training.dqn.training import COLUMNS, train
 
-    variant, seed = spec.config["variant"], spec.config["train.seed"]
-    settings = replace(VARIANTS[variant], total_timesteps=spec.config["dqn.total_timesteps"])
-    trained = train(settings, variant, seed)
+    variant = VARIANTS[spec.config["variant"]]
+    settings = replace(variant, total_timesteps=spec.config["dqn.total_timesteps"])
+    trained = train(settings, spec.config["train.seed"])
     with replacing(table) as temporary, temporary.open("w", newline="") as stream:
         csv.writer(stream, lineterminator="\n").writerows([COLUMNS, *trained.episodes])
     evaluated = (trained.metrics.checkpoints, trained.metrics.means, trained.weights)
     write_checkpoints(policy, Checkpoints(*evaluated, spec))
-    write_metrics(metrics, trained.metrics, spec, table)
+    extended = spec.extended(metrics=asdict(trained.metrics))
+    write_text(metrics, with_digests(extended, [table]))
     return str(trained.metrics)

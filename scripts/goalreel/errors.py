@@ -27,7 +27,6 @@ FORMER_NAMES = {
     "recording": "import_recording",
     "show": "show_failures",
     "learning": "training_progress",
-    "training": "compare_training",
     "decisions": "total_timesteps",
     "environments": "n_envs",
     "buffer": "buffer_size",

@@ -26,8 +26,6 @@ from goalreel.simulation.recorded_episodes import play_recording
 from goalreel.simulation.recording_blocks import read_blocks, write_blocks
 from goalreel.simulation.recording_file import read_recording
 from goalreel.simulation.trajectories import read_summary, read_trajectories
-from goalreel.training.dqn.comparison import table_of_runs, table_of_variants
-from goalreel.training.dqn.metrics import Metrics, read_metrics, write_metrics
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +38,7 @@ def run(viewed, tmp_path_factory) -> Path:
     np.savez(folder / "recording.npz", episode=rows, seed=rows + 1, action=np.zeros((14, 1), int))
     (folder / "states.csv").write_text("episode,position,velocity\n" + "0,-0.5,0\n" * 3)
     (folder / "policy.py").write_text("def act(obs):\n    return obs[:, 0].astype(int) * 0\n")
-    figures = (600, 7200, 3.0, 2.9, 0.5, 2)
-    metrics = Metrics("fast", 1, *figures, (500, 600), (-150.0, -160.0))
     spec = parse_spec('{"stage": "dqn", "config": {"variant": "fast"}, "shard": {}}')
-    write_metrics(folder / "metrics.json", metrics, spec, folder / "episodes.csv")
     weights = ({"0.weight": np.ones((3, 2)), "0.bias": np.zeros(3)},)
     write_checkpoints(folder / "policy.npz", Checkpoints((500,), (-150.0,), weights, spec))
     return folder
@@ -67,10 +62,6 @@ _READERS = {
     "episodes.csv": lambda path: read_table(path, columns("reach")),
     "attempts.csv": lambda path: read_table(path, ("reached",)),
     "tables.json": read_spec,
-    "metrics.json": lambda path: (
-        table_of_variants(table_of_runs([read_metrics(path)])),
-        read_spec(path),
-    ),
     "plots/steps.svg": lambda path: (read_caption(path), read_spec(path)),
     "benchmarks/concat.tsv": lambda path: read_timings(path.parent, ["concat"], 2),
 }

@@ -30,7 +30,7 @@ def driven(once):
 
 
 def test_trained_policy_reaches_the_goal(driven):
-    folder = driven.folder / "results" / "train" / "fast" / "7"
+    folder = driven.folder / "results" / "train"
     kept = read_checkpoints(folder / "policy.npz")
     network = Network.of(kept.weights[kept.choose("best")])
     played = read_trajectories(driven.folder / SHARD)
@@ -39,7 +39,7 @@ def test_trained_policy_reaches_the_goal(driven):
     seen = played.states[~last].astype(np.float32)
     assert np.array_equal(network.act(seen), played.actions)
     told = json.loads((folder / "metrics.json").read_text())
-    assert told["stage"] == "dqn" and told["metrics"]["variant"] == "fast"
+    assert told["stage"] == "dqn" and told["config"]["variant"] == "fast"
     assert told["metrics"]["decisions"] >= 1000 and told["metrics"]["cpu_seconds"] > 0
 
 
@@ -56,62 +56,49 @@ def test_config_edit(driven, edit, jobs):
     assert driven.jobs(config=BASE | edit) == jobs
 
 
-COMPARED = BASE | {"dqn": "{total_timesteps: 1000, variants: [fast], seeds: [7]}"}
 VIEWS = {"training_progress": 1, "plots": 1, "swarm": 1, "grid": 1, "report": 1}
-TABLE = {"compare_training": 1, "training_table": 1}
-TARGETS = ("all", "training_progress", "compare_training", "report")
+TARGETS = ("all", "training_progress", "report")
 
 
 @pytest.fixture(scope="module")
-def compared(once, driven):
-    """Return a project whose film's training is the only one that is compared."""
+def progressed(once, driven):
+    """Return a project with the film of the training."""
 
     def make(fresh):
         shutil.rmtree(fresh.folder)
-        project = driven.copied(fresh.folder)
-        jobs = project.jobs(*TARGETS, config=COMPARED)
-        assert "dqn" not in jobs and "training_table" in jobs, "one training serves all"
-        return project.run(*TARGETS, "-j", "2", config=COMPARED)
+        return driven.copied(fresh.folder).run(*TARGETS, "-j", "2", config=BASE)
 
-    return once("compared", make)
+    return once("progressed", make)
 
 
-def test_report_shows_learning_film_and_comparison_verifies(compared, tmp_path):
-    compared = compared.copied(tmp_path / "project")
-    results = compared.folder / "results"
+def test_report_shows_learning_film_and_training_verifies(progressed, tmp_path):
+    project = progressed.copied(tmp_path / "project")
+    results = project.folder / "results"
     page = (results / "report" / "index.html").read_text(encoding="utf-8")
     assert "Training progress" in page and "training_progress.mp4" in page
     with av.open(str(results / "training_progress.mp4")) as film:
         title = film.chapters()[0]["metadata"]["title"]
     assert re.match(r"After [\d,]+ decisions · attempt 1 of 4 · ", title)
-    assert "| Wrappers + 16 environments" in (results / "compare_training" / "table.md").read_text()
-    output = compared.run("verify", "-j", "2", config=COMPARED)
-    verified = re.findall(r"^ *(dqn|training_table|training_progress) +\d+ .* ok", output, re.M)
-    assert set(verified) == {"dqn", "training_table", "training_progress"}
-    log = results / "train" / "fast" / "7" / "log.csv"
+    output = project.run("verify", "-j", "2", config=BASE)
+    verified = re.findall(r"^ *(dqn|training_progress) +\d+ .* ok", output, re.M)
+    assert set(verified) == {"dqn", "training_progress"}
+    log = results / "train" / "log.csv"
     log.write_text(log.read_text() + "1\n")
-    output = compared.fail("verify", "-j", "2", config=COMPARED)
+    output = project.fail("verify", "-j", "2", config=BASE)
     assert re.search(r"log\.csv.*(sha256|damaged|differs)", output), output
 
 
-@pytest.mark.parametrize(
-    ("module", "old", "new", "jobs"),
-    [
-        ("learner", "_CLIP = 10.0", "_CLIP = 9.0", TRAIN | TABLE | VIEWS),
-        ("comparison", '"Baseline"', '"The baseline"', TABLE),
-    ],
-)
-def test_edited_training_code_reruns_the_training(compared, tmp_path, module, old, new, jobs):
-    project = compared.copied(tmp_path / "project")
-    project.edit(f"scripts/goalreel/training/dqn/{module}.py", old, new)
-    assert project.jobs(*TARGETS, config=COMPARED) == jobs
+def test_edited_training_code_reruns_the_training(progressed, tmp_path):
+    project = progressed.copied(tmp_path / "project")
+    project.edit("scripts/goalreel/training/dqn/learner.py", "_CLIP = 10.0", "_CLIP = 9.0")
+    assert project.jobs(*TARGETS, config=BASE) == TRAIN | VIEWS
 
 
 def test_unknown_checkpoint_is_named(driven, tmp_path):
     project = driven.copied(tmp_path / "project")
     said = project.fail(SHARD, config=BASE | {"policy": "{name: dqn, checkpoint: 17}"})
     assert "policy.checkpoint: '17' is not a checkpoint of this policy" in said
-    (project.folder / "results" / "train" / "fast" / "7" / "policy.npz").write_bytes(b"nothing")
+    (project.folder / "results" / "train" / "policy.npz").write_bytes(b"nothing")
     said = project.fail(SHARD, config=BASE | {"seed": 5})
     assert "policy.npz: It is " in said and "goalreel deleted it" in said
     jobs = project.jobs(SHARD, config=BASE | {"seed": 5})

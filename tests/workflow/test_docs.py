@@ -177,7 +177,7 @@ def test_environments_page_agrees_with_the_registry():
 
 def test_targets_page_names_every_target():
     named = set(re.findall(r"`(\w+)`", text_of("docs/reference/targets.md")))
-    assert {*STAGES, "all", "compare_training"} <= named
+    assert {*STAGES, "all"} <= named
 
 
 def options_in_commands() -> list[tuple[str, dict]]:

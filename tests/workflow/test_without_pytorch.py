@@ -10,9 +10,7 @@ TORCH = importlib.util.find_spec("torch") is not None
 
 
 @pytest.mark.skipif(TORCH, reason="PyTorch is there")
-@pytest.mark.parametrize(
-    "target", ["all", "training_progress", "compare_training", "report", "pixels"]
-)
+@pytest.mark.parametrize("target", ["all", "training_progress", "report", "pixels"])
 def test_training_without_pytorch_asks_for_it(project, target):
     output = project.fail("-n", target, config={"policy": "{name: dqn}"})
     message = "This run needs the package torch. Install it: pip install "
@@ -30,7 +28,7 @@ def test_pixel_network_trains_with_and_plays_without_pytorch(project, tmp_path):
 
 def test_other_policies_plan_no_pytorch(project):
     jobs = project.jobs("all", "report", config={"reaches": 4})
-    assert not jobs.keys() & {"dqn", "training_progress", "compare_training", "training_table"}
+    assert not jobs.keys() & {"dqn", "training_progress"}
     output = project.fail("-n", "training_progress")
     assert "training_progress: Cannot be made of MountainCar-v0 with the policy pump." in output
     assert "policy=dqn in MountainCar-v0" in output and "Traceback" not in output

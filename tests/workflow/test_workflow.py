@@ -81,7 +81,6 @@ def test_unavailable_view_names_its_requirements(project, view, needs):
     ("former", "target"),
     [
         ("learning", "training_progress"),
-        ("training", "compare_training"),
         ("recording", "import_recording"),
         ("card", "model_card"),
     ],

@@ -241,18 +241,11 @@ class Train(Section):
 
 
 class Dqn(Section):
-    """Deep Q-learning of MountainCar-v0 from its states, for the policy `dqn`.
-
-    `snakemake compare_training` compares its variants. It needs PyTorch.
-    """
+    """Deep Q-learning of MountainCar-v0 from its states, for the policy `dqn`. It needs PyTorch."""
 
     total_timesteps: integer(100, 10**9) = 20000
     """The number of decisions after which a training stops. It stops earlier if it has solved the
     environment. An action lasts 12 frames."""
-    variants: different(Literal[tuple(VARIANTS)]) = list(VARIANTS)
-    """The variants that `snakemake compare_training` compares."""
-    seeds: different(Seed) = [1, 2, 3, 4, 5]
-    """The seeds with which `snakemake compare_training` trains each variant."""
 
 
 class Pixels(Section):

@@ -92,7 +92,6 @@ def register(plans: Plans, workflow) -> None:
     stages = {rule.name: rule.stage for rule in plans.rules} | {name: name for name in STAGES}
     named = workflow.modifier.modify_rulename
     purposes = {named(rule): STAGES[stage].purpose for rule, stage in stages.items()}
-    purposes[named("compare_training")] = "Train all variants from all seeds, and compare them."
     for rule in workflow.rules:
         rule.docstring = rule.docstring or purposes.get(rule.name)
     shown = {named(rule): named(stage) for rule, stage in stages.items()}

@@ -19,8 +19,8 @@ from goalreel.errors import format_duration, listed, pluralize, shortened
 _TERMINAL_SECONDS, _LOG_SECONDS = 0.5, 10  # between two lines of progress
 _LONG_SECONDS = 5  # the age from which a job appears in them
 _CLEAR = "\r\x1b[K"
-_TABLES = ("check", "compare", "verify", "training_table")  # rules whose logs the summary has
-_INNER = ("atlas", "import_recording", "all", "compare_training")  # rules that it skips
+_TABLES = ("check", "compare", "verify")  # rules whose logs the summary has
+_INNER = ("atlas", "import_recording", "all")  # rules that it skips
 _CAUSES, _LINES = 2, 8  # in an error report, so that it has at most 15 lines
 _NO_CAUSE = (
     "The job was killed without a message. It may have run out of memory or disk space. Free some, "

@@ -36,7 +36,6 @@ from goalreel.workflow.stages import ARTISTS, STAGES, Source, sources
 from goalreel.workflow.used_when import excluded_modules
 
 _REPEATED = ("lock", "check", "verify")  # stages that rerun even if nothing changed
-_TRAINING_CORES = 2  # for the training and its player
 
 
 def code_of(program: Path, unused: Collection[str]) -> tuple[list[str], str]:
@@ -63,8 +62,6 @@ class Plan:
         Raises GoalreelError if there is no such job, a tool does not run, or code cannot be read.
         """
         common = self._common(stage)
-        if STAGES[stage].scope == "training":
-            common = self._training(common, wildcards)
         shard = self._covered(stage, wildcards)
         if stage == self.run.player and self.run.seeds is not None:
             seeds = self.run.seeds[shard["first"] :][: shard["count"]]
@@ -85,10 +82,6 @@ class Plan:
         whole = {"shards": shards, "reaches": total, "size": size}
         # A new spec each time, because Snakemake does not notice damage on the disk.
         return whole | {"asked": time.time_ns()} if stage in _REPEATED else whole
-
-    def _training(self, common: dict, wildcards: Mapping[str, str]) -> dict:
-        seed = {"variant": wildcards["variant"], "train.seed": int(wildcards["seed"])}
-        return common | {"config": common["config"] | seed}
 
     @cache  # noqa: B019 - the plan lives as long as the workflow
     def _common(self, stage: str) -> dict:
@@ -126,12 +119,6 @@ class Plan:
         return {option: source.stage for option, source in sources(stage, self.run).items()}
 
     def _input_digests(self, stage: str) -> dict[str, str]:
-        if stage == "training_table":
-            common, digests = self._common("dqn"), {}
-            for training in self.run.trainings:
-                name = f"{training['variant']} {training['seed']}"
-                digests[name] = common_digest(self._training(common, training))
-            return digests
         return {option: self.digest(maker) for option, maker in self.makers(stage).items()}
 
     def _watched_files(self, stage: str) -> dict[str, str]:
@@ -190,10 +177,6 @@ class Plan:
     def _files(self, source: Source, scope: str, wildcards: Mapping) -> str | list[str]:
         """Return the files of an input for a job of a scope."""
         path, maker = f"{self.results}/{source.path}", STAGES[source.stage].scope
-        if maker == "training" and scope == "any":
-            return [path.format(**training) for training in self.run.trainings]
-        if maker == "training":
-            return path.format(**self.run.training)
         if maker in SHARDED and scope not in SHARDED:
             names = self.shards(maker)
             return [path.format(shard=n) for n in names[: 1 if source.is_first_shard else None]]
@@ -220,8 +203,7 @@ class Plan:
 
     def place(self, stage: str) -> str:
         """Return the part of the path of a job's log that has its wildcards."""
-        wildcards = dict.fromkeys(SHARDED, "/{shard}") | {"training": "/{variant}.{seed}"}
-        return wildcards.get(STAGES[stage].scope, "")
+        return "/{shard}" if STAGES[stage].scope in SHARDED else ""
 
     def threads(self, stage: str, cores: int | None) -> int:
         """Return the number of threads of a job.
@@ -229,8 +211,7 @@ class Plan:
         cores: all cores in a local run, those of a job on a cluster, or None if the cluster's
         profile leaves the number to the rules
         """
-        least = self.config["pixels"]["collectors"] + 1 if stage == "pixels" else 1
-        return STAGES[stage].threads or max(least, cores or _TRAINING_CORES)
+        return STAGES[stage].threads or max(self.config["pixels"]["collectors"] + 1, cores or 0)
 
     def command(self, stage: str, wildcards: Mapping, files: Mapping, threads: int) -> str:
         """Return the command of a job, for its inputs and outputs by option."""
@@ -274,12 +255,6 @@ class Plan:
         made = [*STAGES["concat"].present(self.run).values()]
         made += [o for o in STAGES["episodes"].present(self.run).values() if o.report]
         return [f"{self.results}/{output.path}" for output in made]
-
-    @property
-    def comparison(self) -> list[str]:
-        """The comparison of all trainings, and their policies."""
-        policies = [STAGES["dqn"].outputs["policy"].format(**t) for t in self.run.trainings]
-        return [f"{self.results}/{path}" for path in ("compare_training/table.md", *policies)]
 
 
 def _version(tool: str) -> str:

@@ -137,17 +137,16 @@ class Plans:
 
     @property
     def targets(self) -> dict[str, list[str]]:
-        """The files of each target without a rule of its own: in a suite, each view of all runs."""
+        """The files of each view of all runs of a suite, by target."""
+        if not self.suite:
+            return {}
         plans = self.runs.values()
-        views = [name for name in self.stages if name in {*VIEWS, "verify"} - APART]
-        targets = {"compare_training": [file for plan in plans for file in plan.comparison]}
-        if self.suite:
-            targets |= {
-                view: [file for plan in plans if view in plan.stages for file in plan.files(view)]
-                for view in views
-            }
-            targets |= {"compare": self.suite.comparisons, "index": self.suite.files("index")}
-        return targets
+        targets = {
+            view: [file for plan in plans if view in plan.stages for file in plan.files(view)]
+            for view in self.stages
+            if view in {*VIEWS, "verify"} - APART
+        }
+        return targets | {"compare": self.suite.comparisons, "index": self.suite.files("index")}
 
     @property
     def film(self) -> list[str]:

@@ -104,18 +104,6 @@ class Run:
         """Whether a stage of this run trains the policy that plays."""
         return is_trained_here(self.config["policy"])
 
-    @property
-    def trainings(self) -> list[dict[str, str]]:
-        """The wildcards of every training by deep Q-learning that is compared."""
-        dqn = self.config["dqn"]
-        return [{"variant": v, "seed": str(s)} for v in dqn["variants"] for s in dqn["seeds"]]
-
-    @property
-    def training(self) -> dict[str, str]:
-        """The wildcards of the training whose policy plays."""
-        variant, seed = self.config["policy"].get("variant", ""), self.config["train"]["seed"]
-        return {"variant": variant, "seed": str(seed)}
-
     def covered(self, scope: str) -> int:
         """Return the number of episodes, or reaches, that a job of a scope covers at most."""
         total = self.total(scope)

@@ -19,7 +19,7 @@ def _always(run: Run) -> bool:
 class Output:
     """A file that a stage writes, or a folder, whose path ends with a slash."""
 
-    path: str  # in the results folder, with the wildcards {shard}, {variant}, {seed}
+    path: str  # in the results folder, with the wildcard {shard}
     when: Callable[[Run], bool] = _always
     report: Mapping | None = None  # its category and labels in Snakemake's report
 
@@ -43,7 +43,7 @@ class Stage:
     tools: tuple[str, ...] = ()
     files: tuple[str, ...] = ()  # other files of the package that affect its result
     saves: Mapping[str, str] = field(default_factory=dict)  # files from which a retry resumes
-    # The extent of a job: "shard", "training", "run", or "any" run. "played_shard" and "played" are
+    # The extent of a job: "shard", "run", or "any" run. "played_shard" and "played" are
     # of all episodes that are played without frames, of which the film shows some.
     scope: str = "run"
     is_of_run: bool = True  # whether it depends on the episodes of this run's policy
@@ -108,7 +108,7 @@ def _reported(path: str, category: str, labels: Mapping[str, str], **more: objec
     return Output(path, when, {"category": category, "labels": labels, "caption": caption, **more})
 
 
-WILDCARDS = {"shard": r"\d{5,9}", "variant": "[a-z0-9_]+", "seed": r"\d+", "row": "[^/]+"}
+WILDCARDS = {"shard": r"\d{5,9}", "row": "[^/]+"}
 _ENVIRONMENT = ("env", "env_kwargs", "env_wrappers", "max_episode_steps")
 _PLAYED = (*_ENVIRONMENT, "policy", "check_determinism")
 _FILM = ("env", "film.fps", "card_frames")
@@ -237,33 +237,15 @@ _TRAININGS = {
     "dqn": Stage(
         "Train one variant of deep Q-learning from one seed.",
         outputs={
-            "policy": "train/{variant}/{seed}/policy.npz",
-            "table": "train/{variant}/{seed}/log.csv",
-            "metrics": "train/{variant}/{seed}/metrics.json",
+            "policy": "train/policy.npz",
+            "table": "train/log.csv",
+            "metrics": "train/metrics.json",
         },
         config=("env", "dqn.total_timesteps", "train.seed", "variant"),
         tools=("numpy", "torch"),
-        scope="training",
-        is_of_run=False,
-        threads=0,  # its time is measured, so nothing else runs in parallel
-        conda="training",
-    ),
-    "training_table": Stage(
-        "Write a table and learning curves of all trainings.",
-        inputs={"metrics": "dqn.metrics"},
-        outputs={
-            "runs": "compare_training/runs.csv",
-            "rows": _reported("compare_training/table.csv", "Training", {"table": "variants"}),
-            "table": "compare_training/table.md",
-            "curves": _reported("compare_training/curves.svg", "Training", {"plot": "curves"}),
-            "sums": "compare_training/SHA256SUMS",
-        },
-        config=("env", "dqn.total_timesteps", "dqn.variants", "dqn.seeds"),
-        tools=("matplotlib", "numpy", "pandas"),
         scope="any",
         is_of_run=False,
-        local=True,
-        conda="report",
+        conda="training",
     ),
     "pixels": Stage(
         "Train a policy from pixels, or resume its training.",
@@ -457,7 +439,7 @@ STAGES["verify"] = Stage(
     threads=16,  # or all cores, if there are fewer
 )
 # Targets that are independent of the film. The results folder may hold a run of any policy.
-APART = {"compare_training", *(name for name, stage in STAGES.items() if not stage.is_of_run)}
+APART = {name for name, stage in STAGES.items() if not stage.is_of_run}
 # Trainings are not views, because a film may need them.
 VIEWS = {*_TRAININGS, *_VIEWS} - {"dqn", "pixels"}
 # The package that draws a style, the tool "artist" of the stages above.

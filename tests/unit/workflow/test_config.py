@@ -167,7 +167,6 @@ FAULTS = [
     ({"clips": {"name_prefix": "a\nb"}}, r"clips.name_prefix: 'a\nb' is not allowed. Use 1 to"),
     ({"pixels": {"n_envs": 8, "collectors": 3}}, "pixels.n_envs: '8' environments cannot be d"),
     (TRAINED, "policy.checkpoint: The training keeps no weights after 20 decisions"),
-    ({"dqn": {"seeds": []}}, "dqn.seeds: '[]' is not allowed. Use a list of different values"),
     ({"overlay": {"hud": "maybe"}}, "overlay.hud: 'maybe' is not allowed. Use true or false."),
     ({"pixels": {"game": "MountainCar-v1"}}, "pixels.game: Unknown value 'MountainCar-v1'. Did yo"),
     ({"render": {"width": 1920}}, "render.width: '1920' is not allowed with the style gymnasium"),

@@ -1,1 +1,1 @@
-"""Deep Q-learning of MountainCar-v0 from its state, and a comparison of variants."""
+"""Deep Q-learning of MountainCar-v0 from its state."""

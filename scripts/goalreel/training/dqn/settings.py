@@ -1,4 +1,4 @@
-"""The variants of training that `compare_training` compares: a baseline and changes to it.
+"""The variants of training: a baseline and changes to it.
 
 They follow M. Lapan, "Deep Reinforcement Learning Hands-On", 2nd edition (2020), chapter 9. In all
 variants an action lasts several frames, and a training ends when it has solved the environment. The

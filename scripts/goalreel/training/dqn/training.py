@@ -1,6 +1,5 @@
 """Train by deep Q-learning: play, learn, evaluate every 500 decisions, stop when solved."""
 
-import os
 import time
 from dataclasses import dataclass
 
@@ -9,15 +8,39 @@ import numpy as np
 from goalreel.environments.mountain_car import DISCRETE, observations, reset
 from goalreel.policies.network import Network
 from goalreel.training.dqn.learner import Learner
-from goalreel.training.dqn.metrics import SOLVED, Metrics
 from goalreel.training.dqn.playing import StateReplay, choose, epsilon_at, transitions
 from goalreel.training.dqn.settings import Settings
 from goalreel.training.games.car_envs import Cars, WrappedCars
 
+SOLVED = -110.0  # the mean return of 100 episodes at which Gymnasium calls the environment solved
 EVALUATE_EVERY = 500  # decisions
 EPISODES = 100  # per evaluation
 _FIRST_SEED = 10_000  # of evaluations, so that trainings with small seeds have different ones
 COLUMNS = ("decisions", "frames", "seconds", "return", "loss", "epsilon")
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The metrics of a training."""
+
+    decisions: int  # of all environments
+    frames: int  # environment steps
+    seconds: float  # wall-clock time without evaluations
+    cpu_seconds: float  # CPU time without evaluations
+    checkpoints: tuple[int, ...]  # decisions before each evaluation
+    means: tuple[float, ...]  # mean return of each evaluation
+
+    @property
+    def solved(self) -> bool:
+        """Whether the training solved the environment."""
+        return self.means[-1] >= SOLVED
+
+    def __str__(self) -> str:
+        """Return a summary in one line."""
+        return (
+            f"{'' if self.solved else 'not '}solved in {self.decisions:,} decisions "
+            f"({self.frames:,} frames), {self.seconds:.1f} s; mean return {self.means[-1]:.1f}"
+        )
 
 
 @dataclass(frozen=True)
@@ -29,7 +52,7 @@ class Trained:
     episodes: list[tuple]  # a row of COLUMNS for each complete episode
 
 
-def train(settings: Settings, variant: str, seed: int) -> Trained:
+def train(settings: Settings, seed: int) -> Trained:
     """Train on one thread; the same settings and seed give the same weights, bit for bit."""
     rng = np.random.default_rng(seed)
     learner, replay = Learner(settings, seed), StateReplay(settings.buffer_size)
@@ -63,10 +86,8 @@ def train(settings: Settings, variant: str, seed: int) -> Trained:
             weights.append(learner.weights())
             means.append(float(evaluate(Network.of(weights[-1]).act).mean()))
             began += _clocks() - stopped
-    metrics = Metrics(
-        *(variant, seed, decisions, frames, *(_clocks() - began).tolist()),
-        *(os.getloadavg()[0], len(os.sched_getaffinity(0)), tuple(checkpoints), tuple(means)),
-    )
+    seconds, cpu_seconds = (_clocks() - began).tolist()
+    metrics = Metrics(decisions, frames, seconds, cpu_seconds, tuple(checkpoints), tuple(means))
     return Trained(metrics, tuple(weights), episodes)
 
 

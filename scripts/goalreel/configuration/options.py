@@ -67,8 +67,7 @@ class PolicyOptions(Section):
     section `pixels`, or plays a trained network from `file` (MountainCar-v0 and Atari games). Only
     `sb3` and the two trainings need PyTorch."""
     epsilon: number(ge=0, le=1) = 0.0
-    """The fraction of uniformly random actions, which depend on the episode's seed. `random`
-    samples all of its actions, whatever the value."""
+    """The fraction of uniformly random actions, which depend on the episode's seed."""
     force: number(gt=0, le=1) = 1.0
     """The force of `pump`'s push (MountainCarContinuous-v0 only)."""
     file: text("a path") | None = None
@@ -86,8 +85,7 @@ class PolicyOptions(Section):
     """The function in `file` that returns actions for a batch of observations, or `make_policy`,
     which returns a new policy for each episode."""
     extra_files: listed(text("a path")) = []
-    """Other files that the policy `python` reads, such as weights. An edit of one reruns the
-    simulation."""
+    """Other files that `python` reads, such as weights. An edit of one reruns the simulation."""
     batch: Boolean = True
     """Whether the function of `python` gets the observations of all sub-environments at once.
     `false` calls it with one observation at a time, for networks that round differently in a
@@ -100,8 +98,7 @@ class PolicyOptions(Section):
     the model for `MODEL_vecnormalize.pkl`, `vecnormalize.pkl` or `vec_normalize.pkl`, and in an RL
     Zoo folder for `*/vecnormalize.pkl`. `false` uses none."""
     deterministic: Boolean = True
-    """Whether `sb3` plays the model's best action. `false` samples actions with the episode's
-    seed."""
+    """Whether `sb3` plays the best action. `false` samples actions with the episode's seed."""
     variant: Literal[tuple(VARIANTS)] = "fast"
     """The variant of the `dqn` training. `fast` takes the least time."""
     checkpoint: Literal["best", "last"] | integer(0, 10**9, title="a number of decisions") = "best"
@@ -160,8 +157,7 @@ class Overlay(Section):
     `null` is `Episode {episode} · seed {seed} · {steps} steps · return {return:g}`, or `Reach
     {reach} · seed {seed} · {steps} steps` in a film of reaches."""
     hud: Boolean = False
-    """Whether each frame shows the step and the return so far, and a velocity bar for the Mountain
-    Cars."""
+    """Whether frames show the step, the return so far and, for Mountain Cars, a velocity bar."""
 
 
 class Clips(Section):
@@ -284,8 +280,7 @@ class Pixels(Section):
     learning_starts: integer(0, 10**11) | None = None
     """The number of decisions before the first update."""
     exploration_fraction: number(ge=0, le=1) | None = None
-    """The fraction of `total_timesteps` in which epsilon falls from 1 to
-    `exploration_final_eps`."""
+    """The share of `total_timesteps` in which epsilon falls from 1 to `exploration_final_eps`."""
     exploration_final_eps: number(ge=0, le=1) | None = None
     """The fraction of random actions after that."""
     python: text("the path of a Python interpreter", r".") | None = None
@@ -317,8 +312,7 @@ class Pixels(Section):
     n_eval_episodes: integer(1, 1000) | None = None
     """The number of games of an evaluation."""
     checkpoints: listed(integer(0, 10**11), "an increasing list of numbers") | None = None
-    """The numbers of decisions after which weights are kept, in addition to the best and last
-    ones."""
+    """The numbers of decisions after which weights are kept, besides the best and last ones."""
 
 
 class Encode(Section):
@@ -362,8 +356,7 @@ class Options(Section):
     {stack_size: 4}`, or your own from the folder where you run snakemake. An edit of your own
     module reruns the simulation. The film shows the frames of the wrapped environment."""
     max_episode_steps: integer(1, 10**6) | None = None
-    """The time limit of an episode, as in `gymnasium.make(max_episode_steps=)`. `null` is the
-    environment's own."""
+    """The time limit, as in `gymnasium.make(max_episode_steps=)`. `null` is the environment's."""
     check_determinism: Boolean = True
     """Whether goalreel plays the first episode of each shard twice and stops if the two differ,
     because an episode must depend only on its seed. `false` accepts any environment, also without
@@ -384,8 +377,7 @@ class Options(Section):
     reaches: Count | None = None
     """The number of goal reaches to film. A reach is the first attempt that meets `success`."""
     seeds: different(Seed) | _SEED_RANGE | None = None
-    """The seeds of the episodes to film, as in `env.reset(seed=)`: a list, or a range that includes
-    both ends."""
+    """The seeds of the episodes to film, as in `env.reset(seed=)`: a list or an inclusive range."""
     max_attempts_per_reach: integer(1, 10**6) = 100
     """The number of failed attempts at one reach after which the run stops with an error."""
     shard_size: integer(1, 10**5) | None = None

@@ -77,13 +77,12 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
     folder = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
     named = workflow.modifier.modify_rulename  # another workflow's module may add a prefix
-    small = (rule.name for rule in plans.rules if STAGES[rule.stage].local)
-    workflow.localrules(*map(named, ("all", *plans.targets, *small)))
     # A cluster job already has its cores, so its process runs the commands itself. The SLURM plugin
     # (2.8) would start srun and another Snakemake for each, 12 for a group of four shards. In an
     # array job the plugin must choose the command.
-    if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
-        workflow.localrules(*map(named, (rule.name for rule in plans.rules)))
+    has_cores = workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ
+    local = (rule.name for rule in plans.rules if has_cores or STAGES[rule.stage].local)
+    workflow.localrules(*map(named, ("all", *plans.targets, *local)))
     return plans
 
 

@@ -201,10 +201,6 @@ class Plan:
         shards = self.shards(scope) if scope in SHARDED else [""]
         return [path.format(shard=shard) for path in paths for shard in shards]
 
-    def place(self, stage: str) -> str:
-        """Return the part of the path of a job's log that has its wildcards."""
-        return "/{shard}" if STAGES[stage].scope in SHARDED else ""
-
     def threads(self, stage: str, cores: int | None) -> int:
         """Return the number of threads of a job.
 

@@ -49,9 +49,10 @@ class Rule:
         return next(iter(self.plans.values())).outputs(self.stage, self.folder)
 
     def log(self, folder: str = "logs", ending: str = "log") -> str:
-        """Return the path of the logs, with wildcards."""
-        place = next(iter(self.plans.values())).place(self.stage)
-        return f"{self.folder}/{folder}/{self.stage}{place}.{ending}"
+        """Return the path of the logs, with the wildcards of the outputs."""
+        wildcards = re.findall(r"\{(?!run\b)\w+\}", next(iter(self.outputs().values())))
+        words = [self.folder, folder, self.stage, ".".join(wildcards)]
+        return f"{'/'.join(filter(None, words))}.{ending}"
 
     @property
     def priority(self) -> int:

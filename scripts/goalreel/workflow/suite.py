@@ -84,26 +84,25 @@ def _place(options: dict, labels: Mapping[str, str]) -> SuiteRun:
 
 def _runs(suite: object) -> Iterator[tuple[str, dict[str, object], dict[str, str]]]:
     """Yield the name of each run, its options by their dotted keys, and its labels by axis."""
-    if not isinstance(suite, Mapping):
-        raise OptionError(
-            "suite", f"{quoted(suite)} is not a mapping. Write suite={{env: [A, B]}}."
-        )
-    axes = {key: values for key, values in suite.items() if key not in _LISTED}
-    if not isinstance(suite.get("runs", {}), Mapping):
-        raise OptionError("suite.runs", "This is not a mapping. Write runs: {NAME: {env: ID}}.")
-    for name, changes in (suite.get("runs") or {}).items():
-        if not isinstance(changes, Mapping):
-            problem = f"{quoted(changes)} is not a mapping. Write {{env: ID}}."
-            raise OptionError(f"suite.runs.{name}", problem)
-        yield str(name), dict(changes), {}
-    if "rl_zoo" in suite:
-        yield from _zoo_runs(suite["rl_zoo"])
+    axes = _mapping("suite", suite, "suite={env: [A, B]}")
+    listed = _mapping("suite.runs", axes.pop("runs", {}), "runs: {NAME: {env: ID}}")
+    for name, changes in listed.items():
+        yield str(name), _mapping(f"suite.runs.{name}", changes, "{env: ID}"), {}
+    if "rl_zoo" in axes:
+        yield from _zoo_runs(axes.pop("rl_zoo"))
     if axes:
         by_label = {option: _values_by_label(option, values) for option, values in axes.items()}
         for point in itertools.product(*(values.items() for values in by_label.values())):
             labels = dict(zip(axes, (label for label, _ in point), strict=True))
             changes = dict(zip(axes, (value for _, value in point), strict=True))
             yield "-".join(labels.values()), _fill_in(changes, labels), labels
+
+
+def _mapping(key: str, value: object, example: str) -> dict:
+    """Return a value that must be a mapping."""
+    if not isinstance(value, Mapping):
+        raise OptionError(key, f"{quoted(value)} is not a mapping. Write {example}.")
+    return dict(value)
 
 
 def _values_by_label(option: str, values: object) -> dict[str, object]:

@@ -95,10 +95,6 @@ class SuitePlan(Plan):
             made = {option: _in_row(path, "{row}") for option, path in made.items()}
         return made
 
-    def place(self, stage: str) -> str:
-        """Return the part of the path of a job's log that has its wildcards."""
-        return "/{row}" if stage == "compare" else ""
-
     def command(self, stage: str, wildcards: Mapping, files: Mapping, threads: int) -> str:
         """Return the command of a job, which finds the runs in their folders."""
         made = {option: path for option, path in files.items() if option != "runs"}

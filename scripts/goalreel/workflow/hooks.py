@@ -101,7 +101,7 @@ def register(plans: Plans, workflow) -> None:
 
 def _is_apart(runs: Mapping) -> bool:
     """Return whether the command line names only targets that are independent of the policy."""
-    targets = {*STAGES, *APART, "all"} & {*sys.argv[1:]}
+    targets = {*STAGES, "all"} & {*sys.argv[1:]}
     return "" in runs and bool(targets) and targets <= APART
 
 
@@ -179,7 +179,7 @@ def _check_targets(plans: Plans, words: Sequence[str]) -> None:
     """Raise GoalreelError if the command line names a target that no run has."""
     plan, stages = next(iter(plans.runs.values())), plans.stages
     config, policy = plan.config, plan.run.policy
-    targets = {"all", *APART, *STAGES}
+    targets = {"all", *STAGES}
     for before, word in itertools.pairwise(("", *words)):
         # The word after an option may be its value, such as a folder.
         is_unknown = word not in targets and not before.startswith("-")

@@ -86,7 +86,7 @@ class Plan:
     @cache  # noqa: B019 - the plan lives as long as the workflow
     def _common(self, stage: str) -> dict:
         """Return the common part of the specs of a stage's jobs."""
-        run, planned = self.run, STAGES[stage]
+        run, planned, makers = self.run, STAGES[stage], self.makers(stage)
         program = self.scripts / f"{stage}.py"
         unused = tuple(excluded_modules(run)) if planned.is_of_run else ()
         excluded, code = self._code_of(program, unused)
@@ -96,9 +96,9 @@ class Plan:
             "code": code,
             "excluded_modules": excluded,
             "tools": self.versions(stage),
-            "input_digests": self._input_digests(stage),
+            "input_digests": {name: self.digest(maker) for name, maker in makers.items()},
         }
-        plays = "simulate" in (stage, *self.makers(stage).values())
+        plays = "simulate" in (stage, *makers.values())
         if plays and not run.value("check_determinism"):
             common["reproducible"] = False  # as each file of the run records
         if stage == "simulate" and self._asked:  # a check plays again even if nothing changed
@@ -117,9 +117,6 @@ class Plan:
             made = (*(n for n, s in STAGES.items() if s.is_of_run and n != stage), self.run.policy)
             return {name: name for name in made if name in STAGES and STAGES[name].when(self.run)}
         return {option: source.stage for option, source in sources(stage, self.run).items()}
-
-    def _input_digests(self, stage: str) -> dict[str, str]:
-        return {option: self.digest(maker) for option, maker in self.makers(stage).items()}
 
     def _watched_files(self, stage: str) -> dict[str, str]:
         """Return the sha256 of the files that affect a stage's result, except its modules."""

@@ -51,8 +51,7 @@ class Rule:
     def log(self, folder: str = "logs", ending: str = "log") -> str:
         """Return the path of the logs, with the wildcards of the outputs."""
         wildcards = re.findall(r"\{(?!run\b)\w+\}", next(iter(self.outputs().values())))
-        words = [self.folder, folder, self.stage, ".".join(wildcards)]
-        return f"{'/'.join(filter(None, words))}.{ending}"
+        return f"{'/'.join([self.folder, folder, self.stage, *wildcards])}.{ending}"
 
     @property
     def priority(self) -> int:

@@ -66,25 +66,23 @@ def encoder_errors(config: Mapping) -> Iterator[tuple[str, str]]:
             yield f"encode.{key}", f"{key} is an option of x264"
     if not describe(config["env"]).has_atlas:
         return
-    if overlay["hud"] and not _hud_fits(config["render"]):
+    height = config["render"]["height"]
+    scale = min(height / _ROWS, config["render"]["width"] / _COLUMNS)
+    if overlay["hud"] and not _hud_fits(height, scale):
         yield "overlay.hud", "the HUD would share macroblocks with the car at this size"
-    if overlay["caption"] and not _caption_fits(config["render"]):
+    if overlay["caption"] and not _caption_fits(height, scale):
         yield "overlay.caption", "the caption would share pixels with the car at this size"
     most = MOST_PICTURES - 2  # besides the empty track and the reset
     if (config["max_episode_steps"] or 0) > most:
         yield "max_episode_steps", f"an assembled episode has at most {most:,} steps"
 
 
-def _hud_fits(render: Mapping) -> bool:
-    height, width = render["height"], render["width"]
-    scale = min(height / _ROWS, width / _COLUMNS)
+def _hud_fits(height: int, scale: float) -> bool:
     top = max(height - round(_HUD_ROWS * max(scale, _SMALLEST)), 0) & ~1
     return top // _MACROBLOCK * _MACROBLOCK >= height / 2 + (_LOWEST - _ROWS / 2) * scale
 
 
-def _caption_fits(render: Mapping) -> bool:
-    height = render["height"]
-    scale = min(height / _ROWS, render["width"] / _COLUMNS)
+def _caption_fits(height: int, scale: float) -> bool:
     car = height / 2 - (_ROWS / 2 - _HIGHEST) * scale
     return scale > _SMALLEST_LETTERS or car >= _CAPTION_ROWS * scale + _LETTERS
 

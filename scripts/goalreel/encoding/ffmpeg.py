@@ -21,6 +21,7 @@ from goalreel.errors import GoalreelError
 _PIPE_BYTES = 1 << 20  # the maximum for unprivileged users on Linux; the default is 64 kB
 _STDERR_LINES = 20
 _EMPTY = memoryview(b"")
+_FIX = "Correct or unset IMAGEIO_FFMPEG_EXE."
 
 
 @cache
@@ -31,9 +32,8 @@ def executable() -> str:
     try:
         return imageio_ffmpeg.get_ffmpeg_exe()
     except RuntimeError as error:
-        raise GoalreelError(
-            f"ffmpeg: Not found ({error}). Install it: pip install imageio-ffmpeg"
-        ) from None
+        fix = "Install it: pip install imageio-ffmpeg"
+        raise GoalreelError(f"ffmpeg: Not found ({error}). {fix}") from None
 
 
 @cache
@@ -42,14 +42,10 @@ def version() -> str:
     try:
         answer = subprocess.run([executable(), "-version"], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise GoalreelError(
-            f"ffmpeg: Cannot be run ({error}). Correct or unset IMAGEIO_FFMPEG_EXE."
-        ) from None
+        raise GoalreelError(f"ffmpeg: Cannot be run ({error}). {_FIX}") from None
     if not answer.startswith(b"ffmpeg version "):
-        raise GoalreelError(
-            f"{executable()}: Not ffmpeg. Correct or unset IMAGEIO_FFMPEG_EXE.\n"
-            f"  output of -version: {answer[:80]!r}"
-        )
+        found = f"\n  output of -version: {answer[:80]!r}"
+        raise GoalreelError(f"{executable()}: Not ffmpeg. {_FIX}{found}")
     return f"{answer.split()[2].decode()} ({hashlib.sha256(answer).hexdigest()[:12]})"
 
 
@@ -188,10 +184,8 @@ class Stream:
             status, stderr = self._wait()
             if status:
                 raise GoalreelError(_failure(self._command, status, stderr)) from None
-            raise GoalreelError(
-                f"ffmpeg: Ended without an error after {number - 1} frames, before the last one.\n"
-                f"  {stderr or '(no output)'}"
-            ) from None
+            problem = f"Ended without an error after {number - 1} frames, before the last one."
+            raise GoalreelError(f"ffmpeg: {problem}\n  {stderr or '(no output)'}") from None
 
     def _wait(self) -> tuple[int, str]:
         """Wait for ffmpeg and return its exit status and standard error."""
@@ -218,10 +212,7 @@ if hasattr(os, "register_at_fork"):
 
 def _failure(command: list[str], status: int, stderr: str) -> str:
     """Return the message about an ffmpeg that failed."""
-    lines = stderr.splitlines()[-_STDERR_LINES:]
-    if status < 0:
-        ended = f"Killed by {signal.Signals(-status).name}"
-    else:
-        ended = f"Failed with exit code {status}"
-    text = "\n".join(f"  {line}" for line in lines) or "  (no output)"
-    return f"ffmpeg: {ended}.\n{text}\n  command: {shlex.join(command)}"
+    killed = status < 0 and f"Killed by {signal.Signals(-status).name}"
+    lines = stderr.splitlines()[-_STDERR_LINES:] or ["(no output)"]
+    text = "\n".join(f"  {line}" for line in (*lines, f"command: {shlex.join(command)}"))
+    return f"ffmpeg: {killed or f'Failed with exit code {status}'}.\n{text}"

@@ -44,27 +44,15 @@ def encode_video(
     comment: str = "",
     keyframes: Sequence[int] = (0,),
 ) -> int:
-    """Encode frames to an MP4 file.
+    """Encode yuv420p buffers, BT.709 in limited range, to an MP4 file, and return their number.
 
-    Args:
-        path: the file.
-        frames: yuv420p buffers, BT.709 in limited range, from `yuv`.
-        size: (width, height) of the frames.
-        fps: frames per second.
-        encode: preset, and either qp or crf.
-        comment: the comment tag, the spec.
-        keyframes: ascending indices of the frames that must be keyframes.
-
-    Returns:
-        The number of frames.
-
-    Raises:
-        GoalreelError: a side is odd, ffmpeg fails, or the file does not have exactly these frames.
+    `size` is (width, height), `encode` has the preset and either qp or crf, and `keyframes` are the
+    ascending indices of frames that must be keyframes. Raises GoalreelError if a side is odd,
+    ffmpeg fails, or the file does not have exactly these frames.
     """
     if size[0] % 2 or size[1] % 2:
-        raise GoalreelError(
-            f"Frames of {size[0]}x{size[1]}: Width and height must be even. Change the size."
-        )
+        problem = "Width and height must be even. Change the size."
+        raise GoalreelError(f"Frames of {size[0]}x{size[1]}: {problem}")
     rate = Fraction(fps)
     with replacing(path) as temporary:
         times = temporary.with_suffix(".keyframes")
@@ -106,14 +94,10 @@ def intra_stream(size: tuple[int, int], rows: int, qp: int, thorough: bool = Fal
     ]
 
 
-def _raw_frames(
-    pixel_format: str, size: tuple[int, int], rate: Fraction, color: Sequence[str]
-) -> list[str]:
+def _raw_frames(kind: str, size: tuple[int, int], rate: Fraction, color: list[str]) -> list[str]:
     """Return the ffmpeg arguments for raw frames of (width, height) on the standard input."""
-    return [
-        *["-f", "rawvideo", "-pixel_format", pixel_format, "-video_size", f"{size[0]}x{size[1]}"],
-        *["-framerate", str(rate), *color, "-i", "pipe:0"],
-    ]
+    frames = ["-f", "rawvideo", "-pixel_format", kind, "-video_size", f"{size[0]}x{size[1]}"]
+    return [*frames, "-framerate", str(rate), *color, "-i", "pipe:0"]
 
 
 def _mp4_file(
@@ -134,11 +118,8 @@ def check_frames(
     index: VideoIndex, written: int, rate: Fraction, keyframes: Sequence[int] = (0,)
 ) -> None:
     """Raise GoalreelError if a file does not have the written frames at a constant rate."""
-    missing = set(keyframes) - set(index.keyframes)
-    if missing:
-        raise GoalreelError(
-            f"ffmpeg: No keyframe at frames {sorted(missing)[:5]}, where episodes start."
-        )
+    if missing := sorted(set(keyframes) - set(index.keyframes)):
+        raise GoalreelError(f"ffmpeg: No keyframe at frames {missing[:5]}, where episodes start.")
     expected = written, (TICKS * rate.denominator,), TICKS * rate.numerator
     found = index.frames, index.durations, index.timescale
     if found != expected:

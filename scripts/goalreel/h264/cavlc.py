@@ -31,10 +31,8 @@ def no_codewords(*shape: int) -> Codewords:
 def block_codewords(levels: np.ndarray, contexts: np.ndarray) -> Codewords:
     """Return the residual_block_cavlc codewords of blocks, one row per block.
 
-    Args:
-        levels: (blocks, n) int32 in zigzag order; n is 16 for a 4x4 block, 15 for one without its
-            DC coefficient, and 4 for chroma DC.
-        contexts: (blocks,) nC (9.2.1), ignored for chroma DC.
+    `levels` are (blocks, n) int32 in zigzag order; n is 16 for a 4x4 block, 15 for one without its
+    DC coefficient, and 4 for chroma DC. `contexts` are nC (9.2.1), ignored for chroma DC.
     """
     blocks, size = levels.shape
     total = (levels != 0).sum(axis=1)

@@ -48,8 +48,7 @@ def _digits(rows: str) -> np.ndarray:
 
 def _tokens() -> tuple[np.ndarray, np.ndarray]:
     """Return the lengths and values of coeff_token: [table, total_coeff, trailing_ones]."""
-    lengths = np.zeros((5, 17, 4), np.int64)
-    values = np.zeros((5, 17, 4), np.int64)
+    lengths, values = np.zeros((2, 5, 17, 4), np.int64)
     for table, (length, value) in enumerate(zip(_TOKEN_LENGTHS, _TOKEN_VALUES, strict=True)):
         rows = _digits(length)
         lengths[table, : len(rows)] = rows

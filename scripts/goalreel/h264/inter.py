@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from goalreel.h264.bits import ue_codewords
+from goalreel.h264.bits import BitWriter, ue_codewords
 from goalreel.h264.cavlc import Codewords, block_codewords, join_codewords, no_codewords
 from goalreel.h264.cavlc_tables import PATTERN_CODES
 from goalreel.h264.macroblocks import OUTSIDE, Macroblocks, Patch, Planes, Region, cut, split
@@ -23,12 +23,8 @@ _ROWS = 1 + 16 + 2 + 8  # codeword rows of a macroblock: header, luma, chroma DC
 _COLUMNS = 2 + 16 + 16  # codewords of a block, as in cavlc.block_codewords
 # Table 7-13: the mb_type codeword (value, length) and the quarters that get a ref_idx_l0. P_8x8 is
 # followed by four sub_mb_type of P_L0_8x8, one bit each (Table 7-17).
-_PARTITIONS = (
-    ((1, 1), (0,)),
-    ((0b010, 3), (0, 2)),
-    ((0b011, 3), (0, 1)),
-    ((0b00100_1111, 9), (0, 1, 2, 3)),
-)
+_PARTITIONS = ((1, 1), (0,)), ((0b010, 3), (0, 2)), ((0b011, 3), (0, 1))
+_PARTITIONS += (((0b00100_1111, 9), (0, 1, 2, 3)),)
 
 
 def code_patches(
@@ -42,15 +38,11 @@ def code_patches(
 ) -> list[np.ndarray]:
     """Return one P slice per patch, as slice data: (bits,) uint8, one bit per element.
 
-    Args:
-        reference: Y, U and V of the decoded reference picture, padded to whole macroblocks.
-        background: the source planes of the reference, into which the patches are pasted.
-        patches: the patches. Parts outside `region` are ignored.
-        region: the macroblocks of each slice.
-        qp: the quantization parameter of the slices.
-        colors: weights of the plain-color references, see prediction.plain_color.
-        captions: macroblock rows at the top whose decoded samples can differ from `reference`
-            because of a caption. Plain colors are not used in them.
+    The planes are padded to whole macroblocks. `reference` is the decoded reference picture, and
+    `background` its source, into which the patches are pasted. Parts outside `region`, the
+    macroblocks of each slice, are ignored. `colors` are weights from prediction.plain_color. In the
+    macroblock rows of `captions` at the top, samples can differ from `reference`, so that plain
+    colors are not used there.
     """
     data: list[np.ndarray] = []
     for chunk in split(patches):
@@ -71,7 +63,9 @@ def _coded(
     codewords = no_codewords(len(coded), _ROWS, _COLUMNS)
     values, lengths = codewords.values, codewords.lengths
     _put_headers(values, lengths, picture, address, levels.references[coded], colors)
-    _put_pattern(values, lengths, patterns[coded])
+    # coded_block_pattern and, if it is not 0, an mb_qp_delta of 0.
+    values[:, 0, 7], lengths[:, 0, 7] = ue_codewords(PATTERN_CODES[patterns[coded]])
+    values[:, 0, 8] = lengths[:, 0, 8] = patterns[coded] > 0
     _put_blocks(values, lengths, macroblocks, levels, patterns, coded)
     firsts = np.searchsorted(picture, np.arange(pictures + 1))
     rows = Codewords(values.reshape(-1, _COLUMNS), lengths.reshape(-1, _COLUMNS))
@@ -85,8 +79,7 @@ def _coded(
 
 def skip_run(macroblocks: int) -> np.ndarray:
     """Return the mb_skip_run that ends a slice as bits, (n,) uint8. A run of 0 has no bits."""
-    text = format(macroblocks + 1, "b") if macroblocks else ""
-    return np.array([0] * (len(text) - 1) + [int(bit) for bit in text], np.uint8)
+    return BitWriter().ue(macroblocks).to_array() if macroblocks else np.zeros(0, np.uint8)
 
 
 def _patterns(levels: Levels) -> np.ndarray:
@@ -122,12 +115,6 @@ def _reference(numbers: np.ndarray, colors: int) -> tuple[np.ndarray, np.ndarray
     return (1 - numbers, np.ones_like(numbers)) if colors == 1 else ue_codewords(numbers)
 
 
-def _put_pattern(values, lengths, patterns: np.ndarray) -> None:
-    """Write coded_block_pattern and, if it is not 0, an mb_qp_delta of 0."""
-    values[:, 0, 7], lengths[:, 0, 7] = ue_codewords(PATTERN_CODES[patterns])
-    values[:, 0, 8] = lengths[:, 0, 8] = patterns > 0
-
-
 def _put_blocks(values, lengths, macroblocks, levels: Levels, patterns, coded) -> None:
     """Write the luma, chroma DC and chroma AC blocks that coded_block_pattern includes."""
     pattern = patterns[coded]
@@ -135,10 +122,8 @@ def _put_blocks(values, lengths, macroblocks, levels: Levels, patterns, coded) -
     def put(which: np.ndarray, rows: slice, blocks: np.ndarray, contexts: np.ndarray) -> None:
         codes = block_codewords(blocks[which], contexts[which])
         width = codes.values.shape[1]
-        values[:, rows, :width][which], lengths[:, rows, :width][which] = (
-            codes.values,
-            codes.lengths,
-        )
+        values[:, rows, :width][which] = codes.values
+        lengths[:, rows, :width][which] = codes.lengths
 
     contexts = _contexts(macroblocks, (levels.luma != 0).sum(axis=2))[coded][:, _ORDER]
     which = np.repeat((pattern[:, None] >> np.arange(4)) & 1, 4, axis=1).astype(bool)

@@ -89,20 +89,14 @@ def cut(
     outside = np.where(top == region.top, OUTSIDE, SKIPPED)
     above = np.where(row > 0, number - widths[picture], outside)
     squares = top * region.columns + lft
-    return Macroblocks(
-        picture,
-        (top - region.top) * region.width + lft - region.left,
-        left,
-        above,
-        tuple(
-            _pasted(plane, [patch[n] for patch in patches], boxes, side)
-            for n, (plane, side) in enumerate(zip(background, _SIDES, strict=True))
-        ),
-        tuple(
-            _squares(plane, side).reshape(-1, side, side)[squares].astype(np.int16)
-            for plane, side in zip(reference, _SIDES, strict=True)
-        ),
+    address = (top - region.top) * region.width + lft - region.left
+    pasted = tuple(
+        _pasted(plane, [patch[n] for patch in patches], boxes, side)
+        for n, (plane, side) in enumerate(zip(background, _SIDES, strict=True))
     )
+    planes = zip(reference, _SIDES, strict=True)
+    shown = tuple(_squares(plane, side)[squares].astype(np.int16) for plane, side in planes)
+    return Macroblocks(picture, address, left, above, pasted, shown)
 
 
 def _box(place: tuple[slice, slice], region: Region) -> tuple[int, int, int, int]:
@@ -121,10 +115,8 @@ def _pasted(under: np.ndarray, patches: Sequence, boxes: np.ndarray, side: int) 
 
     patches: (place, samples) each; boxes: (patches, 4) from `_box`.
     """
-    shown = []
-    for ((rows, columns), samples), (t, lft, b, r) in zip(
-        patches, (boxes * side).tolist(), strict=True
-    ):
+    shown, places = [], (boxes * side).tolist()
+    for ((rows, columns), samples), (t, lft, b, r) in zip(patches, places, strict=True):
         if b <= t or r <= lft:
             continue
         plane = under[t:b, lft:r].copy()
@@ -133,11 +125,11 @@ def _pasted(under: np.ndarray, patches: Sequence, boxes: np.ndarray, side: int) 
         plane[first - t : last - t, start - lft : stop - lft] = samples[
             first - rows.start : last - rows.start, start - columns.start : stop - columns.start
         ]
-        shown.append(_squares(plane, side).reshape(-1, side, side))
+        shown.append(_squares(plane, side))
     return np.concatenate([np.empty((0, side, side), np.int16), *shown], dtype=np.int16)
 
 
 def _squares(plane: np.ndarray, side: int) -> np.ndarray:
-    """Return a view of a plane as (rows, columns, side, side) squares."""
+    """Return the squares of a plane in raster order, (n, side, side)."""
     rows, columns = plane.shape[0] // side, plane.shape[1] // side
-    return plane.reshape(rows, side, columns, side).swapaxes(1, 2)
+    return plane.reshape(rows, side, columns, side).swapaxes(1, 2).reshape(-1, side, side)

@@ -12,14 +12,8 @@ _FORWARD = np.array([[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1, -2, 2, -1
 # Rows and columns in one product. All numbers stay below 2**24, so float32 is exact in any order of
 # summation, and NumPy multiplies integer matrices ten times more slowly.
 _BOTH = np.kron(_FORWARD, _FORWARD).T.astype(np.float32)
-_MULTIPLIERS = [
-    (13107, 5243, 8066),
-    (11916, 4660, 7490),
-    (10082, 4194, 6554),
-    (9362, 3647, 5825),
-    (8192, 3355, 5243),
-    (7282, 2893, 4559),
-]
+_MULTIPLIERS = [(13107, 5243, 8066), (11916, 4660, 7490), (10082, 4194, 6554)]
+_MULTIPLIERS += [(9362, 3647, 5825), (8192, 3355, 5243), (7282, 2893, 4559)]
 # Column of _MULTIPLIERS by position: both indices even, both odd, other (8.5.9).
 _KIND = np.array([[0, 2, 0, 2], [2, 1, 2, 1], [0, 2, 0, 2], [2, 1, 2, 1]])
 # 8.5.6, Figure 8-8: the frame (zigzag) scan, as raster indices of a 4x4 block.
@@ -43,14 +37,9 @@ def luma_levels(residual: np.ndarray, qp: int) -> np.ndarray:
 
 
 def chroma_levels(residual: np.ndarray, qp: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the levels of a chroma plane.
+    """Return the DC levels (n, 4) of a chroma plane, and its AC levels (n, 4, 15) in zigzag order.
 
-    Args:
-        residual: (n, 4, 4, 4), the four blocks of each macroblock in raster order.
-        qp: QPC, from `chroma_qp`.
-
-    Returns:
-        DC levels, (n, 4) int32, and AC levels in zigzag order, (n, 4, 15) int32.
+    `residual` has the four blocks of each macroblock, (n, 4, 4, 4), and `qp` is QPC.
     """
     coefficients = _forward(residual)
     dc = _quantize(_hadamard(coefficients[:, :, 0, 0]), _multipliers(qp)[0, 0], 16 + qp // 6)

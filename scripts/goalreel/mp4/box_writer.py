@@ -57,9 +57,8 @@ def media(
 ) -> Box:
     """Return mdia with a language (ISO 639-2/T), a header (vmhd, nmhd, gmhd) and a table (stbl)."""
     version, times = _times(timescale, duration)
-    packed = 0
-    for letter in language:
-        packed = packed << 5 | ord(letter) - 0x60
+    first, second, third = (ord(letter) - 0x60 for letter in language)
+    packed = first << 10 | second << 5 | third
     same_file = full_box("url ", flags=1)
     return box(
         "mdia",
@@ -85,32 +84,21 @@ CHAPTER_HEADER = box("gmhd", _GMIN, box("text", _MATRIX))
 def video_entry(configuration: bytes, pixels: tuple[int, int]) -> Box:
     """Return stsd of a video track: avc1 with avcC, BT.709 in limited range."""
     fixed = struct.pack(">6xH16x2H2I4xH32xHh", 1, *pixels, 72 << 16, 72 << 16, 1, 24, -1)
-    return _description(
-        box(
-            "avc1",
-            fixed,
-            box("avcC", configuration),
-            box("colr", struct.pack(">4s3HB", b"nclx", 1, 1, 1, 0)),
-            box("pasp", struct.pack(">2I", 1, 1)),
-        )
-    )
+    colors = box("colr", struct.pack(">4s3HB", b"nclx", 1, 1, 1, 0))
+    square = box("pasp", struct.pack(">2I", 1, 1))
+    return _description(box("avc1", fixed, box("avcC", configuration), colors, square))
 
 
 def text_entry(name: str, opaque: bool) -> Box:
-    """Return stsd of a text track.
+    """Return stsd of a text track: tx3g for subtitles, text for QuickTime chapters.
 
-    Args:
-        name: tx3g for subtitles, text for QuickTime chapters.
-        opaque: draw white letters of 16 pixels on black at the bottom. If False, draw nothing.
+    If `opaque`, players draw white letters of 16 pixels on black at the bottom, else nothing.
     """
-    visible = struct.pack(">Ibb4B8x", 0, 1, -1, 0, 0, 0, 255)
-    invisible = struct.pack(">Ibb4B8x", 1, 0, 0, 0, 0, 0, 0)
+    look = struct.pack(">Ibb4B8x", *((0, 1, -1, 0, 0, 0, 255) if opaque else (1, *[0] * 6)))
     style = struct.pack(">2x2xHBBI", 1, 0, 16 * opaque, 0xFFFFFFFF * opaque)
     font = b"Arial" if opaque else b""
     fonts = box("ftab", struct.pack(">HHB", 1, 1, len(font)) + font)
-    return _description(
-        box(name, struct.pack(">6xH", 1), visible if opaque else invisible, style, fonts)
-    )
+    return _description(box(name, struct.pack(">6xH", 1), look, style, fonts))
 
 
 def _description(entry: Box) -> Box:
@@ -129,9 +117,8 @@ def user_data(title: str, comment: str, chapters: Sequence[tuple[int, str]], tim
         text = utf8(name, 255)
         time = start * (10**9 // _NANOSECONDS) // timescale
         entries += struct.pack(">QB", time, len(text)) + text
-    return box(
-        "udta", meta, full_box("chpl", struct.pack(">IB", 0, len(chapters)), entries, version=1)
-    )
+    count = struct.pack(">IB", 0, len(chapters))
+    return box("udta", meta, full_box("chpl", count, entries, version=1))
 
 
 def _tag(name: str, text: str) -> Box:

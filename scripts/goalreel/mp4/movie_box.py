@@ -78,13 +78,11 @@ class Movie:
         return (text + _UTF8 for text in self.subtitles)
 
     def box(self, base: int, wide: bool) -> Box:
-        """Return moov, whose length does not depend on `base`.
+        """Return moov, whose length does not depend on `base`, the file offset of the first byte.
 
-        Args:
-            base: file offset of the first media byte.
-            wide: use 64-bit chunk offsets.
+        `wide` chunk offsets have 64 bits.
         """
-        texts = [self._subtitles(base, wide), self._titles(base, wide)] if self.subtitles else []
+        texts = self._text_tracks(base, wide) if self.subtitles else []
         # chpl holds 255 chapters. Players that prefer it to the track would miss the others.
         named = self.subtitles if len(self.subtitles) <= 255 else ()
         names = (text[2:].decode() for text in named)
@@ -121,23 +119,22 @@ class Movie:
         kind = ("und", "vide", "VideoHandler", boxes.VIDEO_HEADER)
         return self._track(header, chapters, *kind, samples)
 
-    def _subtitles(self, base: int, wide: bool) -> Box:
-        chunks = _table("stsc", [1], [1], [1]), _chunk_offsets(self._subtitle_offsets + base, wide)
-        samples = self._texts(boxes.text_entry("tx3g", True), *chunks, self._text_sizes)
-        header = boxes.track_header(_SUBTITLES, self._duration, boxes.IN_MOVIE, group=1)
-        return self._track(header, [], "eng", "sbtl", "Episodes", boxes.SUBTITLE_HEADER, samples)
-
-    def _titles(self, base: int, wide: bool) -> Box:
-        table = _table("stsc", [1], [len(self.subtitles)], [1]), _chunk_offsets([base], wide)
-        samples = self._texts(
-            boxes.text_entry("text", False), *table, self._text_sizes + len(_UTF8)
-        )
-        header = boxes.track_header(_CHAPTERS, self._duration, boxes.IN_MOVIE)
-        return self._track(header, [], "eng", "text", "Chapters", boxes.CHAPTER_HEADER, samples)
-
-    def _texts(self, description: Box, chunks: Box, offsets: Box, sizes: np.ndarray) -> Box:
+    def _text_tracks(self, base: int, wide: bool) -> list[Box]:
+        """Return the tracks of subtitles, each in its own chunk, and of titles, all in one."""
         times = _table("stts", np.ones_like(self._lengths), self._lengths * self._tick)
-        return box("stbl", description, times, chunks, offsets, _sample_sizes(sizes))
+
+        def samples(entry: Box, per_chunk: int, offsets: Sequence[int], more: bytes = b"") -> Box:
+            chunks = _table("stsc", [1], [per_chunk], [1]), _chunk_offsets(offsets, wide)
+            return box("stbl", entry, times, *chunks, _sample_sizes(self._text_sizes + len(more)))
+
+        table = samples(boxes.text_entry("tx3g", True), 1, self._subtitle_offsets + base)
+        header = boxes.track_header(_SUBTITLES, self._duration, boxes.IN_MOVIE, group=1)
+        kind = "eng", "sbtl", "Episodes", boxes.SUBTITLE_HEADER
+        subtitles = self._track(header, [], *kind, table)
+        table = samples(boxes.text_entry("text", False), len(self.subtitles), [base], _UTF8)
+        header = boxes.track_header(_CHAPTERS, self._duration, boxes.IN_MOVIE)
+        kind = "eng", "text", "Chapters", boxes.CHAPTER_HEADER
+        return [subtitles, self._track(header, [], *kind, table)]
 
     def _track(self, header: Box, chapters: Box, *kind) -> Box:
         # No edit list: without one a track plays once from its start (8.6.5), and ffmpeg keeps the

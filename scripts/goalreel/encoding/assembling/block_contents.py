@@ -21,6 +21,8 @@ _MAX_SINGLE_BLOCKS = 7
 # Limits of new blocks and changes per batch, and of blocks kept in memory (about 50 MB).
 _MAX_NEW_BLOCKS, _MAX_CHANGES, _MAX_BLOCKS = 1 << 15, 1 << 18, 1 << 16
 
+Keyed = tuple[np.ndarray, np.ndarray]  # sorted place * count + frame, and block numbers, (n,) each
+
 
 class Changes(NamedTuple):
     """Changes of macroblocks. Each lasts until the next one at the same address."""
@@ -132,9 +134,7 @@ class FilmContents:
         frames = np.broadcast_to(frames[:, None], places.shape)
         return frames[inside], places[inside], blocks[inside]
 
-    def _batch(
-        self, frames: np.ndarray, offsets: np.ndarray, changes: Sequence[tuple]
-    ) -> ContentBatch:
+    def _batch(self, frames: np.ndarray, offsets: np.ndarray, changes: list) -> ContentBatch:
         """Return the batch of `frames` from the changes of their groups."""
         count, before = len(frames), self._shown.copy()
         at, places, blocks = map(np.concatenate, zip(*changes, strict=True))
@@ -157,13 +157,10 @@ class FilmContents:
         shown = np.where(has_changed, np.append(-1, blocks)[latest], before[row_places])
         self._coded = len(self._store)
         single = Changes(at[~in_row], places[~in_row], blocks[~in_row, None])
-        return ContentBatch(
-            ordinals, single, Changes(frame, row * self.columns, shown), self._store
-        )
+        rows = Changes(frame, row * self.columns, shown)
+        return ContentBatch(ordinals, single, rows, self._store)
 
-    def _differences(
-        self, keys: np.ndarray, blocks: np.ndarray, count: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _differences(self, keys: np.ndarray, blocks: np.ndarray, count: int) -> Keyed:
         """Return the effective changes of the pictures, sorted; keys: place * count + frame."""
         order = np.argsort(keys, kind="stable")
         keys, blocks = keys[order], blocks[order]
@@ -179,13 +176,12 @@ class FilmContents:
 
     def _replace_band(
         self, band: "_Band", keys: np.ndarray, blocks: np.ndarray, frames: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> Keyed:
         """Return sorted changes in which those of a band replace those of the pictures."""
         count = len(frames)
         first, end = band.rows.start * self.columns, band.rows.stop * self.columns
-        start, beyond, stop = np.searchsorted(
-            keys, np.array([first, first + self.columns, end]) * count
-        )
+        bounds = np.array([first, first + self.columns, end])
+        start, beyond, stop = np.searchsorted(keys, bounds * count)
         at, places = keys[start:beyond] % count, keys[start:beyond] // count - first
         under = blocks[start:beyond]
         patches = np.array([layer.index[frames] for layer in band.layers]).reshape(-1, count)

@@ -37,15 +37,9 @@ def write_block_samples(
 ) -> np.ndarray:
     """Write the samples of a shard and return their sizes in bytes, (frames,) int64.
 
-    Args:
-        stream: a binary file.
-        cache: frames that Gymnasium rendered, with captions above and the HUD below.
-        qp: the quantization parameter of changed macroblocks.
-        card_qp: the quantization parameter of the first picture of each episode.
-        length_bytes: bytes of the length before each NAL unit.
-
-    Raises:
-        GoalreelError: ffmpeg fails, or a layer covers the pictures.
+    `qp` is that of changed macroblocks, `card_qp` that of the first picture of each episode, and
+    `length_bytes` the size of the length before each NAL unit. Raises GoalreelError if ffmpeg
+    fails, or if a layer covers the pictures.
     """
     film, sizes = FilmContents(cache), []
     slices = _Slices(film.columns, film.macroblocks, (qp, qp, card_qp), length_bytes)
@@ -108,12 +102,10 @@ class _Slices:
         if kind == _SINGLE:
             leading_bits, leading_lengths, read = _p_slice_prefix(coded)
             starts, lengths = starts + read, lengths - read
-        new_rows = (
-            np.full(count, kind), leading_bits, leading_lengths,
-            8 * len(self._codes) + coded.starts + starts, coded.lengths + lengths,
-        )  # fmt: skip
+        starts += 8 * len(self._codes) + coded.starts
+        rows = np.full(count, kind), leading_bits, leading_lengths, starts, coded.lengths + lengths
         self._codes = np.concatenate([self._codes, coded.data])
-        self._table = _Table(*map(np.append, self._table, new_rows))
+        self._table = _Table(*map(np.append, self._table, rows))
 
     def samples(self, batch: ContentBatch) -> tuple[bytearray, np.ndarray]:
         """Return the samples of a batch, concatenated, and the size of each."""
@@ -146,10 +138,8 @@ class _Slices:
         """
         most, (frames, places, _) = self._macroblocks, batch.rows
         strips = np.zeros(len(frames), np.int64)
-        for kind, which in (
-            (_ROW, batch.ordinals[frames] > 0),
-            (_CARD, batch.ordinals[frames] == 0),
-        ):
+        is_first = batch.ordinals[frames] == 0
+        for kind, which in ((_ROW, ~is_first), (_CARD, is_first)):
             strips[which] = self._strips(kind, batch.rows.blocks[which])
         frames = np.append(batch.single.frames, frames)
         places = np.append(batch.single.places, places)
@@ -174,9 +164,7 @@ class _Slices:
         order = np.argsort(frames * most + at)
         return frames[order], at[order], ends[order], strips[order]
 
-    def _headers(
-        self, kinds: np.ndarray, places: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _headers(self, kinds: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return NAL unit headers with slice headers: values, bit lengths, frame_num positions.
 
         The positions count from the length field before the NAL unit.
@@ -209,13 +197,11 @@ class _Slices:
         run, length = ue_codewords(skipped)
         has_run = skipped > 0
         after = np.where(has_run, run << 1 | 1, 1), np.where(has_run, length + 1, 1)
-        words = [
-            (value << (_WORD - length)).astype(">i8").view(np.uint8)
-            for value, length in (before, after)
-        ]
+        shifted = [value << (_WORD - length) for value, length in (before, after)]
+        words = np.concatenate(shifted).astype(">i8").view(np.uint8)
         starts = 8 * len(self._codes) + _WORD * np.arange(2 * len(keys)).reshape(2, -1)
         strings = BitStrings(
-            np.concatenate([self._codes, *words]),
+            np.concatenate([self._codes, words]),
             np.stack([starts[0], table.starts[strips], starts[1]], axis=1),
             np.stack([before[1], table.lengths[strips], after[1]], axis=1),
         )
@@ -238,12 +224,9 @@ def _p_slice_prefix(macroblocks: BitStrings) -> tuple[np.ndarray, np.ndarray, np
     Returns values, their bit lengths, and the number of bits that they replace, (n,) each.
     """
     byte, bit = np.divmod(macroblocks.starts, 8)
-    window = np.zeros(len(byte), np.int64)
-    for number in range(3):
-        window = (
-            window << 8 | macroblocks.data[np.minimum(byte + number, len(macroblocks.data) - 1)]
-        )
-    window = window >> (8 - bit) & 0xFFFF
+    data = np.append(macroblocks.data, np.zeros(2, np.uint8))
+    first, second, third = (data[byte + number].astype(np.int64) for number in range(3))
+    window = (first << 16 | second << 8 | third) >> (8 - bit) & 0xFFFF
     zeros = 15 - np.floor(np.log2(window)).astype(np.int64)
     read = 2 * zeros + 1  # mb_type, ue(v)
     kinds = (window >> (16 - read)) - 1

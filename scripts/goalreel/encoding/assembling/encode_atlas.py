@@ -27,17 +27,11 @@ def code_atlas(
     quantizers: tuple[int, int],
     spec: Spec = NO_SPEC,
 ) -> CodedAtlas:
-    """Code every picture of an atlas.
+    """Code every picture of an atlas. Raises GoalreelError if ffmpeg fails.
 
-    Args:
-        atlas: the pictures.
-        card: (H, W, 3) uint8, the empty track, see overlay.empty_track.
-        clear: (start, end) of the pixel rows between captions and HUD.
-        quantizers: QP of the pictures and of the track, 1 to 51.
-        spec: the spec of the coded atlas.
-
-    Raises:
-        GoalreelError: ffmpeg fails.
+    `card` is the empty track, (H, W, 3) uint8, see overlay.empty_track, and `clear` the (start,
+    end) of the pixel rows between captions and HUD. `quantizers` are the QP of the pictures and of
+    the track, 1 to 51.
     """
     track = whole_planes(card)
     captions, hud = clear

@@ -19,16 +19,10 @@ from goalreel.rendering.layers import Layer
 def hud_slices(
     layers: list[Layer], background: np.ndarray, coded_atlas: CodedAtlas, store: PartStore
 ) -> list[np.ndarray]:
-    """Code the HUD below the picture slices.
+    """Code the HUD below the picture slices into the store.
 
-    Args:
-        layers: the layers of the HUD, each with a patch in every frame; empty without a HUD.
-        background: the empty track, (H, W, 3) uint8.
-        coded_atlas: the pictures and the track that slices refer to.
-        store: the store that receives the parts.
-
-    Returns:
-        One array per slice: the part number of each frame, (frames,) int64.
+    `layers` are those of the HUD, each with a patch in every frame, and `background` is the empty
+    track, (H, W, 3) uint8. Returns an array per slice: the part number of each frame, (frames,).
     """
     if not layers:
         return []

@@ -21,15 +21,9 @@ def code_strips(strips: Planes, qp: int, thorough: bool = False) -> BitStrings:
     """Return the slice data of one I slice per strip of whole macroblock rows.
 
     Strips are combined into tall pictures with a slice each, which takes a sixth of the time of
-    separate pictures and gives the same data.
-
-    Args:
-        strips: Y (n, h, w), U and V (n, h / 2, w / 2), uint8.
-        qp: 1 to 51; a QP of 0 would change the profile.
-        thorough: save a few percent of bytes in 50 times the time, for strips coded only once.
-
-    Raises:
-        GoalreelError: ffmpeg fails.
+    separate pictures and gives the same data. `strips` are Y (n, h, w), U and V (n, h / 2, w / 2),
+    uint8. A QP of 0 would change the profile. `thorough` is that of `intra_stream`. Raises
+    GoalreelError if ffmpeg fails.
     """
     count, height, width = strips[0].shape
     strips_per_picture = -(-count // -(-count // max(_MAX_HEIGHT // height, 1)))
@@ -42,9 +36,8 @@ def code_strips(strips: Planes, qp: int, thorough: bool = False) -> BitStrings:
     size = width, height * strips_per_picture
     stream = ffmpeg.output(intra_stream(size, height // SIDE, qp, thorough), pictures())
     data, starts, lengths = read_slices(stream, size, qp)
-    assert len(starts) == -(-count // strips_per_picture) * strips_per_picture, (
-        f"{len(starts)} slices of {count}"
-    )
+    expected = -(-count // strips_per_picture) * strips_per_picture
+    assert len(starts) == expected, f"{len(starts)} slices of {count}"
     return BitStrings(data, starts[:count], lengths[:count])
 
 

@@ -20,6 +20,7 @@ from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
 # below half the range of pic_order_cnt_lsb (8.2.1.1).
 MOST_PICTURES = 1 << (POC_BITS - 2)
 NO_ORDER = -1
+Samples = tuple[np.ndarray, Iterator[bytearray]]  # sizes, (frames,) int64, and batches of samples
 _ORDER = (1 << POC_BITS) - 1  # pic_order_cnt_lsb with all bits set
 _LENGTH = 4  # bytes of the length before a NAL unit
 _BATCH = 1 << 14  # samples joined per step
@@ -43,9 +44,7 @@ class PartStore:
         """Add a P slice, given its data as one bit per element, and return its number."""
         return self.add(to_part(header, data), order_position(header))
 
-    def samples(
-        self, rows: np.ndarray, counts: np.ndarray
-    ) -> tuple[np.ndarray, Iterator[bytearray]]:
+    def samples(self, rows: np.ndarray, counts: np.ndarray) -> Samples:
         """Return the sample sizes in bytes, (frames,) int64, and the samples in batches.
 
         rows: (frames, slots) part numbers; counts: (frames,) pictures since the IDR picture.
@@ -53,9 +52,7 @@ class PartStore:
         sizes = np.array([*map(len, self._parts)], np.int64)
         return sizes[rows].sum(axis=1), self._joined(rows, counts, sizes)
 
-    def _joined(
-        self, rows: np.ndarray, counts: np.ndarray, part_sizes: np.ndarray
-    ) -> Iterator[bytearray]:
+    def _joined(self, rows: np.ndarray, counts: np.ndarray, part_sizes: np.ndarray) -> Iterator:
         orders = np.array(self._orders)
         for start in range(0, len(rows), _BATCH):
             numbers = rows[start : start + _BATCH].ravel()

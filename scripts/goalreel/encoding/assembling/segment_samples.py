@@ -5,14 +5,19 @@ pictures refer to the track. They consist of a slice of the coded atlas, in whic
 macroblocks keep the caption, and of HUD slices below.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.hud_slices import hud_slices
 from goalreel.encoding.assembling.intra_slices import code_strips
-from goalreel.encoding.assembling.sample_parts import MOST_PICTURES, PartStore, order_position
+from goalreel.encoding.assembling.sample_parts import (
+    MOST_PICTURES,
+    PartStore,
+    Samples,
+    order_position,
+)
 from goalreel.encoding.yuv import cut_rows, patch_planes, whole_planes
 from goalreel.errors import GoalreelError
 from goalreel.h264.inter import skip_run
@@ -27,19 +32,12 @@ _PICTURE, _CAPTION = "car", "caption"  # layer names; all others belong to the H
 _IDR_PIC_IDS = (1, 2)  # alternating; their ue(v) codes have the same length
 
 
-def samples_of(
-    cache: FrameCache, coded_atlas: CodedAtlas, trajectories: Trajectories
-) -> tuple[np.ndarray, Iterator[bytearray]]:
-    """Return the sizes of the samples of a shard and the samples, overlay included.
+def samples_of(cache: FrameCache, coded_atlas: CodedAtlas, trajectories: Trajectories) -> Samples:
+    """Return the samples of a shard, overlay included.
 
-    Args:
-        cache: the frames. The first frame of each episode must be the empty track, with the
-            caption and the HUD of the reset state.
-        coded_atlas: the pictures of the frames.
-        trajectories: the trajectories of the shard, to name episodes in errors.
-
-    Raises:
-        GoalreelError: an episode has too many frames, or the coded atlas lacks a picture.
+    The first frame of each episode must be the empty track, with the caption and the HUD of the
+    reset state. Raises GoalreelError, which names an episode of the trajectories, if it has too
+    many frames or the coded atlas lacks a picture.
     """
     layers = {layer.name: layer for layer in cache.layers}
     picture, caption = layers.pop(_PICTURE), layers.pop(_CAPTION, None)
@@ -78,10 +76,9 @@ def _check_pictures(
     missing = np.array([*(part is None for part in slices), False])  # the index -1 is no picture
     for frame in np.flatnonzero(missing[picture.index])[:1]:
         episode = int(np.searchsorted(cache.offsets, frame, "right")) - 1
+        row, first, end = trajectories.episodes.row(episode), *trajectories.offsets[episode:][:2]
         # Counted from the end, since the empty track comes before the reset state.
-        state = trajectories.offsets[episode + 1] - (cache.offsets[episode + 1] - frame)
-        row = trajectories.episodes.row(episode)
-        step = state - trajectories.offsets[episode]
+        step = end - first - (cache.offsets[episode + 1] - frame)
         raise GoalreelError(
             f"coded atlas: No picture of step {step} of reach {row['reach']} (seed {row['seed']}). "
             f"Delete the coded atlas and the frames, or set encode.encoder to x264."

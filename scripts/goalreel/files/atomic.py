@@ -31,7 +31,8 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
             temporary = folder / path.name
             temporary.touch()  # mkstemp would make the file private
             yield temporary
-            _flush(temporary)  # after a power failure `path` must not be empty
+            with temporary.open("rb") as stream:  # after a power failure `path` must not be empty
+                os.fsync(stream.fileno())
             os.replace(temporary, path)
     except OSError as error:
         if error.errno in _FULL:  # the error names no file, or the temporary one
@@ -87,12 +88,6 @@ def _is_alive(process: int) -> bool:
     except PermissionError:
         pass
     return True
-
-
-def _flush(path: Path) -> None:
-    """Force the content of a file to disk."""
-    with path.open("rb") as stream:
-        os.fsync(stream.fileno())
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:

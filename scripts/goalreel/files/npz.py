@@ -69,11 +69,8 @@ class Reader:
             self.archive = zipfile.ZipFile(path)
             actual = tuple(str(read_array(self.archive, name)) for name in _HEADER)
             if actual != (kind, str(version)):
-                raise UnusableFileError(
-                    path,
-                    f"it is a {actual[0]} file of version {actual[1]}, not {kind} version "
-                    f"{version}",
-                )
+                found = f"a {actual[0]} file of version {actual[1]}"
+                raise UnusableFileError(path, f"it is {found}, not {kind} version {version}")
             if is_whole:
                 check_trailer(path)
 

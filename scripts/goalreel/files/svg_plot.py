@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goalreel.files.atomic import replacing
+from goalreel.files.atomic import write_text
 from goalreel.files.damage import reporting_damage
 
 if TYPE_CHECKING:
@@ -83,10 +83,7 @@ def save(figure: "Figure", path: str | os.PathLike, caption: Caption) -> None:
     words = {"Title": caption.title, "Description": caption.description, "Source": caption.spec}
     text, metadata = io.StringIO(), words | {"Date": None}
     figure.savefig(text, format="svg", metadata=metadata, transparent=True)
-    with replacing(path) as temporary:
-        temporary.write_text(
-            text.getvalue().replace("</style>", f"{_CSS}</style>", 1), encoding="utf-8"
-        )
+    write_text(path, text.getvalue().replace("</style>", f"{_CSS}</style>", 1))
 
 
 def read_caption(path: str | os.PathLike) -> Caption:

@@ -60,9 +60,8 @@ def read_header(dataset: str) -> tuple[dict, int]:
         metadata["observation_space"], metadata["action_space"]
         spec = json.loads(metadata["env_spec"])
         wrappers = spec.get("additional_wrappers") or []
-        for wrapper in wrappers:
-            if wrapper["kwargs"] is None:
-                raise ValueError(f"the wrapper {wrapper['name']} has no arguments")
+        for wrapper in (wrapper for wrapper in wrappers if wrapper["kwargs"] is None):
+            raise ValueError(f"the wrapper {wrapper['name']} has no arguments")
         options = {
             "env": id_with_module(spec["id"], spec["entry_point"]),
             "env_kwargs": {k: v for k, v in spec["kwargs"].items() if k != "render_mode"},
@@ -71,8 +70,6 @@ def read_header(dataset: str) -> tuple[dict, int]:
         }
         return options, int(metadata["total_episodes"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise OptionError(
-            "policy.dataset",
-            f"{dataset!r} does not say how it was recorded. Download it again.\n"
-            f"  {path}: {type(error).__name__}: {error}",
-        ) from None
+        problem = f"{dataset!r} does not say how it was recorded. Download it again."
+        cause = f"{path}: {type(error).__name__}: {error}"
+        raise OptionError("policy.dataset", f"{problem}\n  {cause}") from None

@@ -7,6 +7,7 @@ This module does not need PyTorch.
 """
 
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,12 +30,8 @@ class Network:
     def of(cls, weights: Mapping[str, np.ndarray], dtype: type = np.float64) -> "Network":
         """Return the network of the weights of `learner.network`, named as in PyTorch."""
         numbers = sorted({int(name.split(".")[0]) for name in weights})
-        return cls(
-            tuple(
-                (weights[f"{n}.weight"].astype(dtype), weights[f"{n}.bias"].astype(dtype))
-                for n in numbers
-            )
-        )
+        kinds = ("weight", "bias")
+        return cls(tuple(tuple(weights[f"{n}.{k}"].astype(dtype) for k in kinds) for n in numbers))
 
     def act(self, observations: np.ndarray) -> np.ndarray:
         """Return the best actions, (n,) int8, for (n, 2) observations; the first of equal ones."""
@@ -60,9 +57,7 @@ class Network:
         units = [float(number) for number in observation]
         for place, (matrix, bias) in enumerate(self.layers):
             rows = zip(matrix.tolist(), bias.tolist(), strict=True)
-            units = [
-                math.fsum([b, *(w * u for w, u in zip(row, units, strict=True))]) for row, b in rows
-            ]
+            units = [math.fsum([b, *map(operator.mul, row, units)]) for row, b in rows]
             if place < len(self.layers) - 1:
                 units = [max(unit, 0.0) for unit in units]
         return units

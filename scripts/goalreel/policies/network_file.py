@@ -47,11 +47,10 @@ class Checkpoints:
         if checkpoint == "best":
             return int(np.argmax(self.means))
         if checkpoint not in self.checkpoint_steps:
-            raise OptionError(
-                "policy.checkpoint",
-                f"{quoted(checkpoint)} is not a checkpoint of this policy. Use best, last or a "
-                f"number of decisions.\n  {', '.join(map(str, self.checkpoint_steps))}",
-            )
+            problem = f"{quoted(checkpoint)} is not a checkpoint of this policy"
+            known = ", ".join(map(str, self.checkpoint_steps))
+            fix = f"Use best, last or a number of decisions.\n  {known}"
+            raise OptionError("policy.checkpoint", f"{problem}. {fix}")
         return self.checkpoint_steps.index(checkpoint)
 
 

@@ -57,22 +57,18 @@ class PixelPolicy:
     def check_game(self, env: str) -> None:
         """Raise GoalreelError if the network was trained on a different game."""
         if (game := self.checkpoints.game["game"]) != env:
-            raise OptionError(
-                "policy.file",
-                f"The network was trained on {game}, not {env}. Set env={game}, or name a policy "
-                f"of {env}.",
-            )
+            problem = f"The network was trained on {game}, not {env}"
+            fix = f"Set env={game}, or name a policy of {env}."
+            raise OptionError("policy.file", f"{problem}. {fix}")
 
     def check(self, environment: Environment) -> None:
         """Raise GoalreelError if the network was trained on a different game or action space."""
         self.check_game(environment.id)
         space = environment.actions
         if int(space.high[0] - space.low[0]) + 1 != self.checkpoints.actions:
-            raise OptionError(
-                "policy.file",
-                f"The network has {self.checkpoints.actions} actions, but {environment.id} takes "
-                f"{space}. Remove env_kwargs.",
-            )
+            taken = f"{environment.id} takes {space}"
+            problem = f"The network has {self.checkpoints.actions} actions, but {taken}"
+            raise OptionError("policy.file", f"{problem}. Remove env_kwargs.")
 
     def generators(self, seeds: np.ndarray) -> PerEnv:
         """Return the initial state of each episode."""

@@ -96,11 +96,9 @@ class RulePolicy:
             generators, draw = generators.random()
             draws.append(draw)
         drawn = space.from_uniform(draws)
-        if self.epsilon == 1:
-            return drawn, generators
-        return np.where(
-            coin < self.epsilon, drawn, self.rule(observations, environment)
-        ), generators
+        if self.epsilon < 1:
+            drawn = np.where(coin < self.epsilon, drawn, self.rule(observations, environment))
+        return drawn, generators
 
 
 def make_policy(config: Mapping, trained: Path | None = None) -> Policy:

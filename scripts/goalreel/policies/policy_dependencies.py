@@ -64,16 +64,12 @@ def policy_tools(policy: Mapping) -> tuple[str, ...]:
 
     Raises GoalreelError if one is not installed.
     """
-    needed, tools = (), ()
-    if policy["name"] == "minari":
-        needed = (("minari", "minari[hdf5]"),)
-    elif policy["name"] == "sb3":
-        tools = tuple(dict.fromkeys(("stable-baselines3", ALGORITHMS[policy["algorithm"]])))
-        needed = zip(tools, tools, strict=True)
-    for package, requirement in needed:
+    name, tools = policy["name"], {}
+    if name == "sb3":
+        tools = dict.fromkeys(("stable-baselines3", ALGORITHMS[policy["algorithm"]]), "")
+    for package, requirement in ({"minari": "minari[hdf5]"} if name == "minari" else tools).items():
         if importlib.util.find_spec(package.replace("-", "_")) is None:
-            name = repr(policy["name"])
-            raise OptionError("policy.name", needs_package(name, package, requirement))
+            raise OptionError("policy.name", needs_package(repr(name), package, requirement))
     return (*tools, "torch") if tools else ()
 
 

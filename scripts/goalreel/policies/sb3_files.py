@@ -37,16 +37,16 @@ def with_files(policy: Mapping, env: str) -> dict:
     """
     model, vecnormalize = _model(Path(policy["file"]), env), policy["vecnormalize"]
     data, algorithm = _data(model), policy["algorithm"]
-    able = _trained_by(data)
+    module = str(_described(data, "policy_class").get("__module__"))
+    # The algorithms that may have trained the model, the likeliest first.
+    able = sorted(_TRAINED_BY.get(module, ()), key=lambda name: _OWN_KEYS.get(name) not in data)
     if able and algorithm not in (None, *able):
         message = f"{algorithm!r} did not train this model. {use(able)}"
         raise OptionError("policy.algorithm", message)
     if algorithm is None and not able and model.is_file():
-        raise OptionError(
-            "policy.file",
-            f"{str(model)!r} does not name its algorithm. If it is a Stable-Baselines3 "
-            f"model, set policy.algorithm, such as PPO.",
-        )
+        problem = f"{str(model)!r} does not name its algorithm"
+        fix = "If it is a Stable-Baselines3 model, set policy.algorithm, such as PPO."
+        raise OptionError("policy.file", f"{problem}. {fix}")
     algorithm = algorithm or next(iter(able), None)
     if vecnormalize is None and (found := _statistics(model)):
         vecnormalize = str(found)
@@ -57,13 +57,6 @@ def with_files(policy: Mapping, env: str) -> dict:
             f"it, or set the path, or false to play without.",
         )
     return {**policy, "file": str(model), "algorithm": algorithm, "vecnormalize": vecnormalize}
-
-
-def _trained_by(data: Mapping) -> tuple[str, ...]:
-    """Return the algorithms that may have trained a model, the likeliest first."""
-    module = str(_described(data, "policy_class").get("__module__"))
-    able = _TRAINED_BY.get(module, ())
-    return tuple(sorted(able, key=lambda name: _OWN_KEYS.get(name) not in data))
 
 
 def _model(path: Path, env: str) -> Path:

@@ -52,19 +52,15 @@ def load_policy(path: str, name: str, batch: bool) -> "UserPolicy":
         # `import` might read old bytecode, and it writes bytecode.
         exec(compile(file.read_bytes(), file, "exec"), vars(module))  # noqa: S102
     except (Exception, SystemExit) as error:
-        raise GoalreelError(
-            f"policy.file: {quoted(path)} cannot be imported. Correct the error below.\n"
-            f"{_trace(error, path)}"
-        ) from None
+        problem = f"policy.file: {quoted(path)} cannot be imported. Correct the error below."
+        raise GoalreelError(f"{problem}\n{_trace(error, path)}") from None
     if name == "act" and not hasattr(module, name) and hasattr(module, FACTORY):
         name = FACTORY
     function = getattr(module, name, None)
     if not callable(function):
         known = [n for n, v in vars(module).items() if inspect.isfunction(v)]
-        raise GoalreelError(
-            f"policy.function: {path} has no function {name!r}. "
-            f"{suggest(name, known) or (use(known) if known else 'Define it.')}"
-        )
+        fix = suggest(name, known) or (use(known) if known else "Define it.")
+        raise GoalreelError(f"policy.function: {path} has no function {name!r}. {fix}")
     return _factory(path, function) if name == FACTORY else _function(path, name, function, batch)
 
 
@@ -148,20 +144,16 @@ def _factory(path: str, function: Callable) -> UserPolicy:
     taken = _taken(label, function, _OFFERED, (), f"any of {', '.join(_OFFERED)}")
 
     def start(seed: int, environment: Environment) -> Callable:
-        offered, played = {"seed": seed, "env_id": environment.id}, environment
+        given, played = {"seed": seed, "env_id": environment.id}, environment
         if not isinstance(environment, GymnasiumEnvironment):
             played = _gymnasium_envs(environment.id)
         try:
-            player = function(
-                **{n: offered[n] if n in offered else getattr(played, n) for n in taken}
-            )
+            player = function(**{n: given[n] if n in given else getattr(played, n) for n in taken})
         except (Exception, SystemExit) as error:
             raise _raised(label, path, error, seed) from None
         if not callable(player):
-            raise GoalreelError(
-                f"{label} returned {quoted(player)}. Return a function that takes an "
-                f"observation and returns an action."
-            )
+            fix = "Return a function that takes an observation and returns an action."
+            raise GoalreelError(f"{label} returned {quoted(player)}. {fix}")
         return player
 
     fix = f"Draw random numbers from the seed of {FACTORY}(seed), and share no state."

@@ -34,10 +34,10 @@ def checksum_error(path: Path, digest: str) -> str:
         return "it is missing"
     try:
         with reporting_damage(path):
-            actual = sha256_of(path)
+            is_same = sha256_of(path) == digest
     except UnusableFileError as error:  # it is a folder
         return error.problem
-    return "" if actual == digest else "its sha256 is not the one in the list"
+    return "" if is_same else "its sha256 is not the one in the list"
 
 
 def write_sums(sums: Path, files: Collection[Path]) -> None:
@@ -148,11 +148,8 @@ def check_folder(folder: Path) -> list[Path]:
         raise UnusableFileError(folder, f"{SUMS}: {error.problem}", ()) from None
     for path, digest in digests.items():
         if error := checksum_error(path, digest):
-            raise UnusableFileError(
-                folder,
-                f"problem with {path.name}: {error}",
-                [*digests, folder / SUMS, folder / STAMP],
-            )
+            own = [*digests, folder / SUMS, folder / STAMP]
+            raise UnusableFileError(folder, f"problem with {path.name}: {error}", own)
     return list(digests)
 
 

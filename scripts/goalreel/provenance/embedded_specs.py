@@ -70,11 +70,8 @@ def check_inputs(spec: Spec, inputs: Mapping[str, object]) -> None:
     Raises:
         UnusableFileError: an input differs from the plan. The error has all such files.
     """
-    errors: list[UnusableFileError] = []
-    for name, paths in inputs.items():
-        if name in spec.input_digests and paths is not None:
-            errors += _unusable(spec, name, paths)
-    if errors:
+    named = [n for n, paths in inputs.items() if n in spec.input_digests and paths is not None]
+    if errors := [error for name in named for error in _unusable(spec, name, inputs[name])]:
         errors[0].others = tuple(errors[1:])
         raise errors[0]
 
@@ -99,9 +96,8 @@ def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[Unusa
             if actual.digest != spec.input_digests[name]:
                 raise UnusableFileError(path, OTHER)
             if "first" in actual.shard or not is_one:
-                check_shard(
-                    path, actual, spec.shard if "first" in spec.shard else spec.shard_of(number)
-                )
+                planned = spec.shard if "first" in spec.shard else spec.shard_of(number)
+                check_shard(path, actual, planned)
         except UnusableFileError as error:
             errors.append(error)
     return errors

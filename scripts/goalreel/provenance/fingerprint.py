@@ -132,7 +132,8 @@ def _write(value: object, put: Callable[[str], None], imported: set[str], raised
         if value.level:
             raise GoalreelError(f"line {value.lineno}: A relative import. Name the module in full.")
         imported.update((value.module, *(f"{value.module}.{alias.name}" for alias in value.names)))
-    raised = raised or kind is ast.Raise or (kind is ast.Call and _is_error(value.func))
+    is_error = kind is ast.Call and getattr(value.func, "id", "").endswith("Error")
+    raised = raised or kind is ast.Raise or is_error
     for name, part in ast.iter_fields(value):
         if name == "body" and kind in _DOCUMENTED and part and _is_docstring(part[0]):
             part = part[1:]
@@ -141,10 +142,6 @@ def _write(value: object, put: Callable[[str], None], imported: set[str], raised
             put(name)
             _write(part, put, imported, raised)
     put(")")
-
-
-def _is_error(function: ast.expr) -> bool:
-    return isinstance(function, ast.Name) and function.id.endswith("Error")
 
 
 def _is_text(node: ast.AST | None) -> bool:

@@ -82,11 +82,8 @@ def resume(path: str | os.PathLike, identity: Mapping, learner, replay) -> dict:
 
 def _differences(actual: Mapping, expected: Mapping) -> str:
     """Return the keys whose values differ, with both values."""
-    return ", ".join(
-        f"{key} is {actual.get(key)!r}, not {value!r}"
-        for key, value in sorted(expected.items())
-        if actual.get(key) != value
-    )
+    other = {key: value for key, value in sorted(expected.items()) if actual.get(key) != value}
+    return ", ".join(f"{key} is {actual.get(key)!r}, not {value!r}" for key, value in other.items())
 
 
 def _changed(value, kind: type, change):

@@ -105,8 +105,7 @@ class Session:
         """Record an evaluation that has ended, and start the next one."""
         trainer = self.trainer
         if self._evaluation:
-            returns = self._evaluation.returns()
-            if returns is None:
+            if (returns := self._evaluation.returns()) is None:
                 return
             self._evaluation.close()
             self._evaluation = None
@@ -134,13 +133,10 @@ class Session:
     def _sample(self, collectors: Collectors) -> dict:
         """Return the columns of the monitor, and keep the totals."""
         trainer, settings = self.trainer, self.settings
-        own = {
-            "sessions": 1,
-            "seconds": time.monotonic() - self._began,
-            "learning": self._learning,  # seconds of updates
-            "blocked": collectors.blocked(),  # seconds, of all collectors together
-            "cpu_seconds": _cpu_seconds() - self._cpu,
-        }
+        # `learning` is seconds of updates, `blocked` seconds of all collectors together.
+        own = {"sessions": 1, "seconds": time.monotonic() - self._began}
+        own |= {"learning": self._learning, "blocked": collectors.blocked()}
+        own |= {"cpu_seconds": _cpu_seconds() - self._cpu}
         sums = {name: self._before.get(name, 0) + value for name, value in own.items()}
         self.sums = sums
         count = max(len(trainer.recent), 1)

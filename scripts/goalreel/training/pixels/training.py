@@ -98,14 +98,10 @@ def write_results(policy: Path, table: Path, metrics: Path, session: Session, sp
     """Write policy, table and metrics, and return a summary in a line."""
     trainer, figures, game = session.trainer, metrics_of(session), session.game
     means = {evaluation.checkpoint_step: evaluation.mean for evaluation in trainer.evaluations}
-    kept = sorted(trainer.kept)
-    weights = tuple(trainer.kept[step] for step in kept)
-    checkpoints = PixelCheckpoints(
-        *(tuple(kept), tuple(means[step] for step in kept), weights, spec),
-        **{"game": game, "actions": len(weights[0]["values.bias"])},
-        stack=session.settings.stack,
-    )
-    write_checkpoints(policy, checkpoints)
+    kept, weights = zip(*sorted(trainer.kept.items()), strict=True)
+    values = kept, tuple(map(means.get, kept)), weights, spec
+    own = {"game": game, "actions": len(weights[0]["values.bias"]), "stack": session.settings.stack}
+    write_checkpoints(policy, PixelCheckpoints(*values, **own))
     write_rows(table, session.rows)
     write_text(metrics, spec.extended(metrics=figures).text + "\n")
     best = trainer.best

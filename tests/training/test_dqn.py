@@ -124,7 +124,7 @@ def test_transitions_distinguish_end_from_time_limit():
     """The value after a time limit counts, and discounts follow the duration of an action."""
     obs, next_obs, reset_obs = np.arange(24, dtype=np.float32).reshape(3, 4, 2)
     lasted, flags = np.array([12, 5, 8, 3]), np.array([[0, 1, 0, 1], [0, 0, 1, 1]], bool)
-    step = Step(28, lasted, -1.0 * lasted, *flags, next_obs, reset_obs)
+    step = Step(lasted, -1.0 * lasted, *flags, next_obs, reset_obs)
     batch = transitions(obs, np.array([2, 0, 1, 2], np.int8), step, 0.98)
     assert batch.discounts == pytest.approx([0.98**12, 0, 0.98**8, 0], rel=1e-6)
     assert batch.discounts.dtype == batch.rewards.dtype == np.float32

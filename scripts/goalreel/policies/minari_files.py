@@ -6,7 +6,6 @@ The Snakefile imports this module, so it does not import minari.
 import json
 import os
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 from goalreel.environments.gymnasium_ids import id_with_module
@@ -24,16 +23,9 @@ def data_folder(dataset: str) -> Path:
     for folder in (Path(dataset), Path(dataset, "data"), root / dataset / "data"):
         if (folder / _METADATA).is_file():
             return folder
-    fix = suggest(dataset, _ids(root)) or f"Download it: minari download {shlex.quote(dataset)}"
+    known = (folder.parent.relative_to(root).as_posix() for folder in root.rglob("data"))
+    fix = suggest(dataset, known) or f"Download it: minari download {shlex.quote(dataset)}"
     raise OptionError("policy.dataset", f"No dataset {dataset!r} in {root}. {fix}")
-
-
-def _ids(root: Path) -> Iterator[str]:
-    """Yield the ids of the datasets below a folder."""
-    for folder, below, _ in os.walk(root):
-        if "data" in below:
-            below.clear()  # an Arrow dataset has a folder for each episode
-            yield Path(folder).relative_to(root).as_posix()
 
 
 def data_files(dataset: str) -> dict[str, Path]:

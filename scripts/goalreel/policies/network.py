@@ -29,9 +29,9 @@ class Network:
     @classmethod
     def of(cls, weights: Mapping[str, np.ndarray], dtype: type = np.float64) -> "Network":
         """Return the network of the weights of `learner.network`, named as in PyTorch."""
+        weights = {name: array.astype(dtype) for name, array in weights.items()}
         numbers = sorted({int(name.split(".")[0]) for name in weights})
-        kinds = ("weight", "bias")
-        return cls(tuple(tuple(weights[f"{n}.{k}"].astype(dtype) for k in kinds) for n in numbers))
+        return cls(tuple((weights[f"{n}.weight"], weights[f"{n}.bias"]) for n in numbers))
 
     def act(self, observations: np.ndarray) -> np.ndarray:
         """Return the best actions, (n,) int8, for (n, 2) observations; the first of equal ones."""

@@ -64,12 +64,8 @@ def policy_label(policy: Mapping) -> str:
     """
     name = " ".join(str(policy[key]) for key in ("name", "file") if policy.get(key) is not None)
     others = (
-        f"{key} {_short(value)}"
+        f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"
         for key, value in policy.items()
         if key not in ("name", "file") and value is not True and value not in _DEFAULTS
     )
     return ", ".join([name, *others])
-
-
-def _short(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -71,8 +71,7 @@ class Actor:
                 windows = windows[:, :, ::stride, ::stride].transpose(0, 2, 3, 1, 4, 5)
             else:  # (n, rows, columns, channels, kernel, kernel)
                 windows = windows[:, ::stride, ::stride].transpose(0, 1, 2, 4, 5, 3)
-            rows = np.empty(windows.shape, self.layers[0][0].dtype)
-            rows[...] = windows
+            rows = windows.astype(self.layers[0][0].dtype, order="C")
             features = self._relu(place, rows.reshape(-1, len(self.layers[place][0])))
             features = features.reshape(*windows.shape[:3], -1)
         matrix, bias = self.layers[-1]

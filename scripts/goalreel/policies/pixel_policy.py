@@ -80,17 +80,11 @@ class PixelPolicy:
         self, observations: Sequence, environment: Environment, generators: PerEnv
     ) -> tuple[np.ndarray, PerEnv]:
         """Return the actions, (num_envs,), each computed from its own episode only."""
-        fire = self._fire(environment)
+        meanings = environment.action_meanings if self.checkpoints.game["fire"] else ()
+        fire = meanings.index("FIRE") if "FIRE" in meanings else None  # starts the game
         games = zip(generators, observations, strict=True)
         actions = [self._act(game, obs, fire) for game, obs in games]
         return np.array(actions, environment.actions.stored_dtype), generators
-
-    def _fire(self, environment: Environment) -> int | None:
-        """Return the action FIRE that starts the game, None if there is none."""
-        if self.checkpoints.game["fire"] is False:
-            return None
-        meanings = environment.action_meanings
-        return meanings.index("FIRE") if "FIRE" in meanings else None
 
     def _act(self, game: _Game, frame: np.ndarray, fire: int | None) -> int:
         skip = self.checkpoints.game["frame_skip"]

@@ -37,16 +37,12 @@ class Policy(Protocol):
         """Return the actions, (num_envs, *stored_shape), and the generators after their draws."""
 
 
-def _push(right: np.ndarray, environment: MountainCar, force: float) -> np.ndarray:
-    """Return actions that push right if `right`, else left; `force` is for continuous actions."""
+def pump(observations: np.ndarray, environment: MountainCar, force: float = 1.0) -> np.ndarray:
+    """Push along the velocity, and right when it is zero; `force` is for continuous actions."""
+    right = observations[:, 1] >= 0
     if environment.continuous:
         return np.where(right, force, -force).astype(np.float32)
     return np.where(right, RIGHT, LEFT).astype(np.int8)
-
-
-def pump(observations: np.ndarray, environment: MountainCar, force: float = 1.0) -> np.ndarray:
-    """Push along the velocity, and right when it is zero."""
-    return _push(observations[:, 1] >= 0, environment, force)
 
 
 def near_optimal(observations: np.ndarray, environment: MountainCar) -> np.ndarray:
@@ -61,7 +57,7 @@ def near_optimal(observations: np.ndarray, environment: MountainCar) -> np.ndarr
     parabola = -0.09 * np.square(position + 0.25) + 0.03
     quartic = 0.3 * np.square(np.square(position + 0.9)) - 0.008
     right = (np.minimum(parabola, quartic) <= velocity) & (velocity <= upper)
-    return _push(right, environment, 1.0)
+    return np.where(right, RIGHT, LEFT).astype(np.int8)
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,12 @@ boxes with Pillow. `shrunk` is the second half of `area`.
 """
 
 import math
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 from PIL import Image
 
 SIDE = 84
-Warp = Callable[[np.ndarray], np.ndarray]
 
 
 def area(picture: np.ndarray) -> np.ndarray:
@@ -66,4 +64,4 @@ def _covered(size: int) -> tuple[np.ndarray, np.ndarray]:
     return table[:, :, 0].T.astype(np.int64), table[:, :, 1].T.astype(np.float32)
 
 
-WARPS: dict[str, Warp] = {"area": area, "pillow": pillow}
+WARPS = {"area": area, "pillow": pillow}

@@ -37,7 +37,7 @@ def with_files(policy: Mapping, env: str) -> dict:
     """
     model, vecnormalize = _model(Path(policy["file"]), env), policy["vecnormalize"]
     data, algorithm = _data(model), policy["algorithm"]
-    module = str(_described(data, "policy_class").get("__module__"))
+    module = str(data.get("policy_class", {}).get("__module__"))
     # The algorithms that may have trained the model, the likeliest first.
     able = sorted(_TRAINED_BY.get(module, ()), key=lambda name: _OWN_KEYS.get(name) not in data)
     if able and algorithm not in (None, *able):
@@ -50,7 +50,10 @@ def with_files(policy: Mapping, env: str) -> dict:
     algorithm = algorithm or next(iter(able), None)
     if vecnormalize is None and (found := _statistics(model)):
         vecnormalize = str(found)
-    if vecnormalize is None and _is_normalized(data):
+    # With VecNormalize, a model stores its last observation before normalization. Algorithms with a
+    # replay buffer always store it.
+    normalized = "buffer_size" not in data and data.get("_last_original_obs") is not None
+    if vecnormalize is None and normalized:
         raise OptionError(
             "policy.vecnormalize",
             f"The model was trained with VecNormalize. Put {model.stem}_vecnormalize.pkl next to "
@@ -81,36 +84,19 @@ def _statistics(model: Path) -> Path | None:
     names = [f"{stem}_vecnormalize.pkl"]
     if checkpoint := re.fullmatch(r"(.+)_(\d+_steps)", stem):  # as CheckpointCallback writes them
         names.append(f"{checkpoint[1]}_vecnormalize_{checkpoint[2]}.pkl")
-    names += _STATISTICS
-    neighbors = [model.with_name(name) for name in names]
+    paths = [model.with_name(name) for name in (*names, *_STATISTICS)]
     # RL Zoo describes a training in such folders.
-    zoo = (args.with_name(_STATISTICS[0]) for args in sorted(model.parent.glob("*/args.yml")))
-    return next((path for path in (*neighbors, *zoo) if path.is_file()), None)
-
-
-def _is_normalized(data: Mapping) -> bool:
-    """Return whether a model's file shows that it was trained with VecNormalize.
-
-    With VecNormalize, a model stores its last observation before normalization. Algorithms with a
-    replay buffer always store it, so their files do not show it.
-    """
-    return "buffer_size" not in data and data.get("_last_original_obs") is not None
+    paths += [args.with_name(_STATISTICS[0]) for args in sorted(model.parent.glob("*/args.yml"))]
+    return next(filter(Path.is_file, paths), None)
 
 
 def _data(model: Path) -> Mapping:
     """Return the JSON in a model's file, {} if it cannot be read; the job reports why."""
     try:
         with zipfile.ZipFile(model) as archive:
-            data = json.loads(archive.read("data"))
+            return json.loads(archive.read("data"))
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
         return {}
-    return data if isinstance(data, Mapping) else {}
-
-
-def _described(data: Mapping, name: str) -> Mapping:
-    """Return the JSON about a pickled object in a model's file."""
-    value = data.get(name)
-    return value if isinstance(value, Mapping) else {}
 
 
 def spaces_error(model: str, spaces: Mapping[str, object]) -> str:
@@ -120,7 +106,7 @@ def spaces_error(model: str, spaces: Mapping[str, object]) -> str:
     """
     data = _data(Path(model))
     for name, space in spaces.items():
-        stored = _described(data, name)
+        stored = data.get(name, {})
         kind = str(stored.get(":type:")).rpartition(".")[2].removesuffix("'>")
         has_bounds = name == "action_space"
         trained = _form(kind, stored, has_bounds)

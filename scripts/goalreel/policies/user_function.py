@@ -130,10 +130,6 @@ class UserPolicy:
         raise _raised(self.label, self.path, cause, players[0][0], _as_lists(take_rows(shown, 0)))
 
 
-def _generator(seed: int, environment: Environment) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))
-
-
 def _act_alone(obs: Batch, players: list) -> list:
     return [player(take_rows(obs, row)) for row, player in enumerate(players)]
 
@@ -166,13 +162,16 @@ def _function(path: str, name: str, function: Callable, batch: bool) -> UserPoli
     allowed = f"{name}(observations) or {name}(observations, generators)"
     draws = _taken(label, function, ("generators",), (None,), allowed)
 
+    def start(seed: int, environment: Environment) -> np.random.Generator:
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))
+
     def call(obs: Batch, generators: list) -> object:
         return function(obs, generators=generators) if draws else function(obs)
 
     fix = f"If it has a memory or draws, write {FACTORY}(seed)."
     if batch:  # in which a matrix product may round differently
         fix = "Use only its own row and generator, or set policy.batch=false."
-    return UserPolicy(label, path, _generator, call, fix, batch)
+    return UserPolicy(label, path, start, call, fix, batch)
 
 
 def policy_of(given: object) -> UserPolicy:

@@ -3,6 +3,7 @@
 Importing this module imports gymnasium.
 """
 
+import contextlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -14,7 +15,7 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
 from goalreel.errors import GoalreelError
-from goalreel.recorders.recorder import Recorder, add_step, new_info
+from goalreel.recorders.record_video import Recorder, add_step, new_info
 from goalreel.recorders.video_writer import VideoWriter
 
 _FINAL = "final_frame"  # the key in the info of an episode's last step
@@ -149,8 +150,7 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         if mode == AutoresetMode.NEXT_STEP:
             self._begin(waits)
         for index in np.flatnonzero(~waits).tolist():
-            ending = terminations[index], truncations[index]
-            add_step(self._episodes[index], rewards[index], *ending)
+            add_step(self._episodes[index], rewards[index], terminations[index], truncations[index])
         over = ~waits & (terminations | truncations)
         if self.step_trigger and self.step_trigger(self.step_id):
             self.start_recording(f"{self.name_prefix}-step-{self.step_id}")
@@ -242,16 +242,14 @@ def _require_final_frames(env: VectorEnv) -> None:
     if isinstance(base, SyncVectorEnv):
         base.envs = [FinalFrame(sub_env) for sub_env in base.envs]
         return
-    try:
-        has_frames = isinstance(base, AsyncVectorEnv) and all(base.get_attr("has_final_frame"))
-    except AttributeError:
-        has_frames = False
-    if not has_frames:
-        raise GoalreelError(
-            f"env: {env} loses the last frame of each episode, as the last step resets it. Use:\n"
-            f"  an AsyncVectorEnv with wrappers=[goalreel.vector.FinalFrame]\n"
-            f"  a SyncVectorEnv\n  autoreset_mode=AutoresetMode.NEXT_STEP"
-        )
+    with contextlib.suppress(AttributeError):
+        if isinstance(base, AsyncVectorEnv) and all(base.get_attr("has_final_frame")):
+            return
+    raise GoalreelError(
+        f"env: {env} loses the last frame of each episode, as the last step resets it. Use:\n"
+        f"  an AsyncVectorEnv with wrappers=[goalreel.vector.FinalFrame]\n"
+        f"  a SyncVectorEnv\n  autoreset_mode=AutoresetMode.NEXT_STEP"
+    )
 
 
 def _final_frames(infos: dict, over: np.ndarray) -> dict[int, np.ndarray]:

@@ -20,7 +20,7 @@ from goalreel.arrays import to_rgb
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import PRESETS, check_frames, recording
 from goalreel.errors import GoalreelError, unknown
-from goalreel.files.atomic import replacing
+from goalreel.files.atomic import replacing, write_text
 from goalreel.mp4.reader import read_index
 
 _LOWEST_FPS, _HIGHEST_FPS = 0.001, 1000
@@ -121,7 +121,6 @@ class VideoWriter:
         self._path = path.absolute()  # the program may change its working folder
         self._options, self._episode, self._step, self._first = options, episode, step, first
         self._shape: tuple[int, ...] = ()
-        self._odd = (0, 0)  # rows and columns added to odd sides for yuv420p
         self._draft: Path | None = None
         self._stream: ffmpeg.Stream | None = None
         self._is_finished, self._pid = False, os.getpid()
@@ -146,8 +145,8 @@ class VideoWriter:
             pixels = _rgb_frame(frame, self._first + len(self), self._shape)
             if self._stream is None:
                 self._start(pixels.shape)
-            if any(self._odd):
-                rows, columns = self._odd
+            rows, columns = self._odd  # added to odd sides for yuv420p
+            if rows or columns:
                 pixels = np.pad(pixels, ((0, rows), (0, columns), (0, 0)), "edge")
             self._stream.write(pixels)
         except GoalreelError:  # after an interrupt, the frames so far are intact
@@ -183,8 +182,7 @@ class VideoWriter:
         self._draft, self._shape = Path(name), shape
         height, width = shape[:2]
         encoding = self._options.encoding
-        if encoding["qp"]:
-            self._odd = height % 2, width % 2
+        self._odd = (height % 2, width % 2) if encoding["qp"] else (0, 0)
         size = width + self._odd[1], height + self._odd[0]
         arguments = recording(self._draft, size, self._options.rate, encoding)
         self._stream = ffmpeg.Stream(arguments, own_group=True)
@@ -223,8 +221,7 @@ class VideoWriter:
             raise
         self._set_finished()
         if options.statistics:
-            with replacing(path.with_suffix(".json")) as temporary:
-                temporary.write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
+            write_text(path.with_suffix(".json"), json.dumps(info, indent=2) + "\n")
         if options.on_video is not None:
             options.on_video(os.fspath(path), info["episode"], info)
         return path

@@ -69,7 +69,7 @@ def train(settings: Settings, seed: int) -> Trained:
         replay.append(transitions(obs, actions, step, settings.gamma))
         obs = step.obs
         before, decisions = decisions, decisions + settings.n_envs
-        frames += step.frames
+        frames += int(step.lasted.sum())
         returns += step.rewards
         for index in np.flatnonzero(step.terminated | step.truncated):
             seconds = float((_clocks() - began)[0])

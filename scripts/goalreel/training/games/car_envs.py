@@ -23,7 +23,6 @@ _FORCE, _GRAVITY = 0.001, 0.0025  # of Gymnasium's MountainCarEnv
 class Step:
     """A step of all environments."""
 
-    frames: int  # environment steps, of all environments together
     lasted: np.ndarray  # (num_envs,) int64 frames: `frame_skip`, or fewer at an episode's end
     rewards: np.ndarray  # (num_envs,) float64, summed over those frames
     terminated: np.ndarray  # (num_envs,) bool
@@ -65,8 +64,7 @@ class WrappedCars:
                     break
             obs = self._reset(index) if terminated or truncated else next_obs
             rows.append((lasted, total, terminated, truncated, next_obs, obs))
-        lasted, *columns = map(np.array, zip(*rows, strict=True))
-        return Step(int(lasted.sum()), lasted, *columns)
+        return Step(*map(np.array, zip(*rows, strict=True)))
 
 
 class Cars:
@@ -111,5 +109,4 @@ class Cars:
             self.positions[index], self._velocities[index] = first[:, 0].tolist()
             self._steps[index] = 0
         self.obs = observations(np.array([self.positions, self._velocities]))
-        frames = int(lasted.sum())
-        return Step(frames, lasted, -1.0 * lasted, terminated, truncated, next_obs, self.obs)
+        return Step(lasted, -1.0 * lasted, terminated, truncated, next_obs, self.obs)

@@ -26,10 +26,8 @@ class CarPixelEnvs:
         over = np.flatnonzero(step.terminated | step.truncated)
         self._returns += step.rewards
         np.maximum(self._furthest, self._cars.reached, out=self._furthest)
-        ended = tuple(
-            EndedGame(index, float(total), float(self._furthest[index]))
-            for index, total in zip(over.tolist(), self._returns[over].tolist(), strict=True)
-        )
+        games = over, self._returns[over], self._furthest[over]
+        ended = tuple(map(EndedGame, *(column.tolist() for column in games)))
         self.obs = next_obs
         if len(over):
             self.obs = next_obs.copy()

@@ -64,14 +64,10 @@ class FrameReplay:
             )
         self.size, self._stack, self._n_step = size, stack, n_step
         self.count = np.zeros(num_envs, np.int64)  # of steps that each environment ever added
-        self._steps = {
-            name: torch.zeros(
-                (num_envs * size, *shape),
-                dtype=torch.from_numpy(np.zeros(0, dtype)).dtype,
-                device=self.device,
-            )
-            for name, (dtype, shape) in fields.items()
-        }
+        self._steps = {}
+        for name, (dtype, shape) in fields.items():
+            rows, kind = (num_envs * size, *shape), getattr(torch, np.dtype(dtype).name)
+            self._steps[name] = torch.zeros(rows, dtype=kind, device=self.device)
         self._ahead = torch.arange(n_step + 1, device=self.device)
         self._back = torch.arange(stack - 1, -1, -1, device=self.device)
         self._powers = gamma ** torch.arange(n_step + 1.0, device=self.device)
@@ -126,7 +122,7 @@ class FrameReplay:
         return None
 
     def _draw(self, count: int, rng: torch.Generator) -> ReplayBatch | None:
-        """Return at most `count` steps, or None."""
+        """Return at most `count` steps, None if there are none to sample."""
         oldest = np.maximum(self.count - self.size, 0)
         held = np.maximum(self.count - self._n_step - oldest, 0)
         if not held.sum():
@@ -148,8 +144,6 @@ class FrameReplay:
         good = (length > 0) & (steps - episode_steps[:, 0].clamp(max=self._stack - 1) >= oldest)
         (kept,) = good.nonzero(as_tuple=True)
         kept = kept[:count]
-        if not len(kept):
-            return None
         base, steps, chain, length = base[kept], steps[kept], chain[kept], length[kept]
         rewards = self._steps["reward"][chain] * self._powers * (self._ahead < length[:, None])
         return ReplayBatch(

@@ -42,6 +42,8 @@ class PixelLearner:
         self._autocast = partial(torch.autocast, self.device.type, half, enabled=halved)
         scaled = halved and half is torch.float16  # because of its small range
         self._scaler = torch.amp.GradScaler(self.device.type, enabled=scaled)
+        self._parts = {"network": self.model, "target": self._target}  # with a state
+        self._parts |= {"optimizer": self._optimizer, "scaler": self._scaler}
 
     @torch.no_grad()
     def target_values(self, batch: ReplayBatch) -> torch.Tensor:
@@ -103,18 +105,13 @@ class PixelLearner:
 
     def state(self) -> dict:
         """Return the state for `load`; the next update changes its tensors."""
-        return {
-            **{"network": self.model.state_dict(), "target": self._target.state_dict()},
-            **{"optimizer": self._optimizer.state_dict(), "scaler": self._scaler.state_dict()},
-            "updates": self.updates,
-        }
+        parts = {name: part.state_dict() for name, part in self._parts.items()}
+        return parts | {"updates": self.updates}
 
     def load(self, state: dict) -> None:
         """Restore a state. Raises RuntimeError or ValueError if it is of another network."""
-        self.model.load_state_dict(state["network"])
-        self._target.load_state_dict(state["target"])
-        self._optimizer.load_state_dict(state["optimizer"])
-        self._scaler.load_state_dict(state["scaler"])
+        for name, part in self._parts.items():
+            part.load_state_dict(state[name])
         self.updates = state["updates"]
 
 

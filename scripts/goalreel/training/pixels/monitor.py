@@ -59,19 +59,15 @@ class Monitor:
         row |= {name: min(rates[name], 1.0) for name in ("blocked", "learning")}
         row = {name: _rounded(row[name]) for name in COLUMNS}
         self._rows.append(list(row.values()))
-        with self._table.open("a", newline="") as stream:
-            _write(stream, self._rows[-1:])
+        write_rows(self._table, self._rows)
         say(_line(row, self._total))
 
 
 def write_rows(path: Path, rows: Sequence[Sequence]) -> None:
     """Write a monitor's table as CSV."""
     with replacing(path) as temporary, temporary.open("w", newline="") as stream:
-        _write(stream, [COLUMNS, *rows])
-
-
-def _write(stream, rows: Sequence[Sequence]) -> None:
-    csv.writer(stream, lineterminator="\n").writerows(rows)  # None is an empty cell
+        # None is an empty cell.
+        csv.writer(stream, lineterminator="\n").writerows([COLUMNS, *rows])
 
 
 def _rounded(value: float) -> float | int | None:

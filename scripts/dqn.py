@@ -15,17 +15,11 @@ def dqn(spec, policy, table, metrics):
 
     import torch
 
-    from goalreel.environments.mountain_car import DISCRETE
-    from goalreel.errors import GoalreelError
     from goalreel.files.atomic import replacing, write_text
     from goalreel.policies.network_file import Checkpoints, write_checkpoints
     from goalreel.provenance.checksums import with_digests
     from goalreel.training.dqn.settings import VARIANTS
 
-    if spec.config["env"] != DISCRETE.id:
-        env = spec.config["env"]
-        message = f"env: policy.name=dqn cannot learn '{env}'. Set env={DISCRETE.id}."
-        raise GoalreelError(message)
     torch.set_num_threads(1)  # the same weights for any number of cores
     from goalreel.training.dqn.training import COLUMNS, train
 

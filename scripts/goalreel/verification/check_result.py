@@ -29,13 +29,11 @@ class CheckResult(NamedTuple):
         return paired_difference(*self.returns)
 
     def __bool__(self) -> bool:
-        """Return whether the check passed."""
         if not self.differences or self.tolerance is None:
             return not self.differences
         return -self.tolerance <= self.change.mean.low and self.change.mean.high <= self.tolerance
 
     def __str__(self) -> str:
-        """Return the report."""
         total, change = len(self.returns[0]), self.change.mean
         of_all = f"{len(self.differences):,} of {pluralize(total, 'episode')}"
         if not self.differences:

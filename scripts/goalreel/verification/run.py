@@ -101,7 +101,6 @@ class Verdict:
         return problems or ok
 
     def __str__(self) -> str:
-        """Return the verdict as a line of text."""
         stage, files, frames, size, status = self.row
         count = pluralize(files, "file") if files else ""
         shown = f"{frames:,} frames" if frames else ""

@@ -240,7 +240,6 @@ def _check_errors(config: Mapping) -> Errors:
 
 
 def _default_selection(config: Mapping) -> dict[str, int]:
-    """Return the default choice of what to film."""
     policy = config["policy"]
     if policy["name"] == "minari":
         return {"episodes": read_header(policy["dataset"])[1]}
@@ -252,7 +251,6 @@ def _default_selection(config: Mapping) -> dict[str, int]:
 
 
 def _selection_errors(config: Mapping) -> Errors:
-    """Yield the errors of the options that choose what to film."""
     selected = [key for key in CHOICES if config[key] is not None]
     if len(selected) > 1:
         problem = f"Cannot be combined with {selected[0]}"

@@ -120,7 +120,6 @@ class Run:
 
     @cached_property
     def _derived(self) -> dict[str, object]:
-        """The values that stages derive from the options."""
         policy, frames = self.config["policy"], cards(self.config, self.encoder)
         card = frames - self.encoder.assembled  # without the empty track, see `cards`
         derived = {

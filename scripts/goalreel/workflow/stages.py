@@ -7,7 +7,7 @@ module, a program and an entry here. Snakemake imports this module while it pars
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from goalreel.policies.parameters import LEARNERS
+from goalreel.policies.parameters import LEARNERS, parameters
 from goalreel.workflow.run import Run
 
 
@@ -241,6 +241,8 @@ _TRAININGS = {
             "table": "train/log.csv",
             "metrics": "train/metrics.json",
         },
+        when=lambda run: parameters("dqn", run.config["env"]) is not None,
+        needs="env=MountainCar-v0",
         config=("env", "dqn.total_timesteps", "train.seed", "variant"),
         tools=("numpy", "torch"),
         scope="any",

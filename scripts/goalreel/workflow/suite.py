@@ -127,7 +127,6 @@ def _values_by_label(option: str, values: object) -> dict[str, object]:
 
 
 def _label(value: object) -> str:
-    """Return the label of an axis value."""
     if isinstance(value, Mapping):
         named = value.get("file") or value.get("dataset") or value.get("name")
         value = named or "-".join(map(str, value.values()))

@@ -22,7 +22,6 @@ class SuitePlan(Plan):
     stages = ("compare", "index")
 
     def __init__(self, runs: Mapping[str, SuiteRun], plans: Mapping[str, Plan], results: str):
-        """Take the runs and their plans by name, and the suite's results folder."""
         first = next(iter(plans.values()))
         super().__init__(first.config | {"results": results}, first.scripts)
         self._suite_runs, self._plans = runs, plans

@@ -12,6 +12,7 @@ from goalreel.environments.registry import CLASSIC_CONTROL, describe
 
 # Observations of several environments: an array (num_envs, ...), or one per key of a Dict space.
 Batch = np.ndarray | dict[str, "Batch"]
+Acted = tuple[np.ndarray, object]  # actions of a policy, and its generators after their draws
 
 
 class SubEnvs(Protocol):

@@ -79,11 +79,10 @@ def header_bits(header: SliceHeader) -> HeaderBits:
 
 def _put_references(bits: BitWriter, further: int) -> None:
     """Append the active references, one picture `further` + 1 times (7.3.3, 7.3.3.1)."""
-    bits.u(1, int(further > 0))
     if not further:
-        bits.u(1, 0)
+        bits.u(2, 0)
         return
-    bits.ue(further).u(1, 1).ue(0).ue(0)  # the previous picture, by frame_num
+    bits.u(1, 1).ue(further).u(1, 1).ue(0).ue(0)  # the previous picture, by frame_num
     for _ in range(further):  # a full turn of frame_num: the same picture again
         bits.ue(0).ue((1 << FRAME_NUM_BITS) - 1)
     bits.ue(3)

@@ -45,8 +45,7 @@ def track_header(
     track: int, duration: int, flags: int, shown: tuple[int, int] = (0, 0), group: int = 0
 ) -> Box:
     """Return tkhd for a duration in the movie timescale and a size `shown` in pixels."""
-    version = int(duration >> 32 > 0)
-    times = struct.pack(">16xI4xQ" if version else ">8xI4xI", track, duration)
+    version, times = _times(track, duration, gap=4)
     position = struct.pack(">8xhh4x", 0, group) + _MATRIX
     dimensions = struct.pack(">2I", *(pixels << 16 for pixels in shown))
     return full_box("tkhd", times, position, dimensions, version=version, flags=flags)
@@ -68,11 +67,11 @@ def media(
     )
 
 
-def _times(timescale: int, duration: int) -> tuple[int, bytes]:
-    """Return the version and the time fields of mvhd or mdhd."""
+def _times(field: int, duration: int, gap: int = 0) -> tuple[int, bytes]:
+    """Return the version and the time fields of mvhd, mdhd, or, with a gap of 4 bytes, tkhd."""
     if duration >> 32:
-        return 1, struct.pack(">16xIQ", timescale, duration)
-    return 0, struct.pack(">8xII", timescale, duration)
+        return 1, struct.pack(f">16xI{gap}xQ", field, duration)
+    return 0, struct.pack(f">8xI{gap}xI", field, duration)
 
 
 # Media headers of video, subtitle and QuickTime text tracks.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.environment import Environment, PerEnv
+from goalreel.environments.environment import Acted, Environment, PerEnv
 from goalreel.environments.seeding import action_generators
 from goalreel.errors import OptionError
 from goalreel.policies.network_file import PixelCheckpoints, read_checkpoints
@@ -76,9 +76,7 @@ class PixelPolicy:
         most = self.checkpoints.game["noop"]
         return PerEnv(_Game(int(draw * most)) for draw in draws)
 
-    def act(
-        self, observations: Sequence, environment: Environment, generators: PerEnv
-    ) -> tuple[np.ndarray, PerEnv]:
+    def act(self, observations: Sequence, environment: Environment, generators: PerEnv) -> Acted:
         """Return the actions, (num_envs,), each computed from its own episode only."""
         meanings = environment.action_meanings if self.checkpoints.game["fire"] else ()
         fire = meanings.index("FIRE") if "FIRE" in meanings else None  # starts the game

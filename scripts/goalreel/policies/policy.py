@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from goalreel.environments.environment import Environment
+from goalreel.environments.environment import Acted, Environment
 from goalreel.environments.mountain_car import MountainCar
 from goalreel.environments.seeding import Pcg64, action_generators
 from goalreel.errors import GoalreelError, unknown
@@ -31,9 +31,7 @@ class Policy(Protocol):
     def generators(self, seeds: np.ndarray) -> Any:
         """Return a generator for each episode, with a method `take(mask)` to select some."""
 
-    def act(
-        self, observations: Sequence, environment: Environment, generators: Any
-    ) -> tuple[np.ndarray, Any]:
+    def act(self, observations: Sequence, environment: Environment, generators: Any) -> Acted:
         """Return the actions, (num_envs, *stored_shape), and the generators after their draws."""
 
 
@@ -76,9 +74,7 @@ class RulePolicy:
         """Return a generator of random actions for each episode."""
         return action_generators(seeds)
 
-    def act(
-        self, observations: Sequence, environment: Environment, generators: Pcg64
-    ) -> tuple[np.ndarray, Pcg64]:
+    def act(self, observations: Sequence, environment: Environment, generators: Pcg64) -> Acted:
         """Return the actions (num_envs, ...) and the generators after their draws.
 
         If epsilon > 0, each step draws one double from the generator of the episode, compares it

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.environments.environment import Environment, PerEnv, take_rows
+from goalreel.environments.environment import Acted, Environment, PerEnv, take_rows
 from goalreel.errors import GoalreelError, quoted
 from goalreel.policies.parameters import ALGORITHMS
 
@@ -86,9 +86,7 @@ class Sb3Policy:
         """Return the initial state of each episode."""
         return PerEnv(map(_Episode, np.asarray(seeds).tolist()))
 
-    def act(
-        self, observations: Sequence, environment: Environment, generators: PerEnv
-    ) -> tuple[np.ndarray, PerEnv]:
+    def act(self, observations: Sequence, environment: Environment, generators: PerEnv) -> Acted:
         """Return the actions, (num_envs, *stored_shape), each from its own episode only."""
         batch = environment.batch(observations)
         chosen = [self._predict(take_rows(batch, i), e) for i, e in enumerate(generators)]

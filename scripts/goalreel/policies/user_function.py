@@ -26,7 +26,7 @@ from types import ModuleType
 
 import numpy as np
 
-from goalreel.environments.environment import Batch, Environment, PerEnv, take_rows
+from goalreel.environments.environment import Acted, Batch, Environment, PerEnv, take_rows
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError, quoted, suggest, use
 
@@ -103,9 +103,7 @@ class UserPolicy:
         """Return each episode's seed, and None for its state, which the first step makes."""
         return PerEnv((seed, None) for seed in np.asarray(seeds).tolist())
 
-    def act(
-        self, observations: Sequence, environment: Environment, generators: PerEnv
-    ) -> tuple[np.ndarray, PerEnv]:
+    def act(self, observations: Sequence, environment: Environment, generators: PerEnv) -> Acted:
         """Return the actions, (num_envs, *stored_shape), and the states of the episodes."""
         obs, count = environment.batch(observations), len(generators)
         players = PerEnv(

@@ -12,7 +12,7 @@ from project import Project
 def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, tmp_path):
     config = {"reaches": 8, "shard_size": 4}
     expected = hashes(filmed.folder / "results")
-    assert len(expected) == 12
+    assert len(expected) == 13
     # Processor features with special code in NumPy, to turn off.
     dispatched = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])
     drawn_anew = tmp_path / "cache"  # and coded

@@ -28,10 +28,7 @@ from goalreel.simulation.trajectories import Trajectories
 def encode_segment(
     cache: FrameCache, path: str | os.PathLike, fps: int, encode: Mapping, comment: str
 ) -> None:
-    """Encode a frame cache to `path` with x264, with keyframes at title cards and episodes.
-
-    Raises GoalreelError like `encode_video`.
-    """
+    """Encode a frame cache to `path` with x264, with keyframes at title cards and episodes."""
     caches = [(part, Yuv420p(part)) for part in (cache.titles, cache) if part]
     parts = [(yuv, part.episode(n)) for n in range(len(cache.offsets) - 1) for part, yuv in caches]
     starts = list(itertools.accumulate((len(frames) for _, frames in parts), initial=0))[:-1]

@@ -101,9 +101,8 @@ def pad_black(image: np.ndarray, size: Sequence[int]) -> np.ndarray:
 class BlockRecorder:
     """Split a sequence of images into groups. The images of a group have one size.
 
-    Attributes:
-        change: a hash of what the latest image changed. Two recorders of one process that took
-            equal images have equal hashes.
+    `change` is a hash of what the latest image changed. Two recorders of one process that took
+    equal images have equal hashes.
     """
 
     def __init__(self):

@@ -120,10 +120,7 @@ class FrameCacheWriter:
         self._episodes.append(lengths)
 
     def finish(self, order: np.ndarray, source: str, spec: Spec) -> None:
-        """Write the order of the groups, and the header.
-
-        order: (episodes,) the episodes of the film, as indices into those added.
-        """
+        """Write the groups' order and the header. order: the film's episodes among those added."""
         counts = np.array([len(lengths) for lengths in self._episodes])
         numbers = ranges((np.cumsum(counts) - counts)[order], counts[order])
         lengths = np.concatenate([np.array(self._episodes[e]) for e in order])
@@ -140,10 +137,7 @@ class FrameCacheWriter:
 
 
 def max_frame_size(paths: Iterable[Path]) -> tuple[int, int]:
-    """Return the height and width of the largest image in all these caches.
-
-    Raises GoalreelError, naming the file, if one is unusable.
-    """
+    """Return the height and width of the largest image in all these caches."""
     return tuple(np.max([npz.read(p, _KIND, VERSION, ["size"])["size"] for p in paths], axis=0))
 
 

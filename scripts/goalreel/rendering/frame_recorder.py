@@ -127,7 +127,7 @@ class FrameRecorder:
         self._order = order
 
     def write(self, source: str, spec: Spec) -> None:
-        """Complete the frame cache. source, spec: see FrameCacheWriter.finish."""
+        """Complete the frame cache."""
         self._cache.finish(self._order, source, spec)
         self._environment.close()
 
@@ -148,10 +148,7 @@ class FrameRecorder:
         self._log.update(self._num_kept, self._num_frames)
 
     def _check_first_episode(self, episode: Episode, rendered: "_EpisodeFrames | None") -> None:
-        """Check that an episode is reproducible, and whether instances can be reused.
-
-        rendered: its frames, None for a ClassicControlScene
-        """
+        """Check that an episode is reproducible, and whether instances can be reused."""
         environment, seconds = self._environment, self._step_seconds + self._render_seconds
         if not environment.check:
             environment.set_instance_reuse(environment.making_seconds > _SLOW_SHARE * seconds)
@@ -185,9 +182,8 @@ def check_first_episode(
 ) -> None:
     """Check the first episode of a shard that is played without frames, as FrameRecorder does.
 
-    An instance that can render replays it, because it may step differently.
-
-    seconds: the time that the episodes so far took
+    An instance that can render replays it, because it may step differently. `seconds` is the time
+    that the episodes so far took.
     """
 
     def compare(env=None) -> None:
@@ -202,10 +198,7 @@ def check_first_episode(
 def _check_instances(
     environment: GymnasiumEnvironment, seconds: float, compare: Callable[..., None]
 ) -> None:
-    """Compare an episode in a replay, and set whether instances may play several episodes.
-
-    compare: raises GoalreelError if a replay differs, in a used instance `env` or in a new one.
-    """
+    """Compare an episode in a replay, and set whether instances may play several episodes."""
     reusable = False
     is_slow = environment.making_seconds > _SLOW_SHARE * seconds
     if is_slow and len(environment.used) > 1:  # the last one has played another episode
@@ -221,10 +214,7 @@ def _check_instances(
 def filming(
     path: str | os.PathLike, environment: Environment, success: str | float | None = None
 ) -> Iterator[FrameRecorder]:
-    """Yield a recorder that films episodes into a frame cache, which `write` completes.
-
-    Episodes that do not meet the criterion `success` are dropped. None keeps all.
-    """
+    """Yield a recorder of episodes that meet the criterion `success`, which `write` completes."""
     with npz.writing(path) as add:
         yield FrameRecorder(environment, FrameCacheWriter(add, Path(path).parent), success)
 

@@ -24,12 +24,9 @@ def draw_text(
 ) -> np.ndarray:
     """Return one line of text as (h, w, 3) uint8, `ink` on `paper`, or (h, w) for shades of gray.
 
-    Args:
-        text: the line. A question mark replaces each character that the font lacks.
-        size: the font size in pixels. It sets the height, so that lines of one size align.
-        ink: the color of the text, or its shade.
-        paper: the color or shade of the background.
-        width: the most pixels. A longer text gets a smaller font, then an ellipsis; None: no limit.
+    A question mark replaces each character that the font lacks. The font size, in pixels, sets the
+    height, so that lines of one size align. A text wider than `width` pixels gets a smaller font,
+    then an ellipsis.
     """
     from PIL import Image, ImageDraw
 

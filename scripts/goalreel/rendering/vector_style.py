@@ -43,44 +43,21 @@ _FLAG_HEIGHT, _CLOTH = 50, ((0, _HALF), (0, -10 - _HALF), (25 + 2 * _HALF, -5))
 Color = tuple[int, int, int]
 
 
-class Theme(NamedTuple):
-    """The colors of the scene's parts, each (red, green, blue), 0 to 255."""
-
-    ink: Color  # text
-    paper: Color  # below text, and the ground
-    sky: Color  # at the horizon
-    line: Color  # the hill and the flag's pole
-    body: Color
-    window: Color
-    tyre: Color
-    hub: Color
-    cloth: Color  # the flag
-
-
-THEMES = {
-    "light": Theme(
-        ink=(31, 41, 51),
-        paper=(252, 252, 250),
-        sky=(196, 221, 236),
-        line=(62, 78, 92),
-        body=(0, 114, 178),
-        window=(226, 240, 248),
-        tyre=(31, 41, 51),
-        hub=(226, 232, 236),
-        cloth=(213, 94, 0),
-    ),
-    "dark": Theme(
-        ink=(236, 240, 243),
-        paper=(17, 21, 27),
-        sky=(38, 58, 82),
-        line=(157, 173, 189),
-        body=(86, 180, 233),
-        window=(20, 40, 60),
-        tyre=(226, 232, 238),
-        hub=(52, 66, 82),
-        cloth=(230, 159, 0),
-    ),
+# The colors of the scene's parts in the light and the dark theme: (red, green, blue), 0 to 255.
+_PARTS: dict[str, tuple[Color, Color]] = {
+    "ink": ((31, 41, 51), (236, 240, 243)),  # text
+    "paper": ((252, 252, 250), (17, 21, 27)),  # below text, and the ground
+    "sky": ((196, 221, 236), (38, 58, 82)),  # at the horizon
+    "line": ((62, 78, 92), (157, 173, 189)),  # the hill and the flag's pole
+    "body": ((0, 114, 178), (86, 180, 233)),
+    "window": ((226, 240, 248), (20, 40, 60)),
+    "tyre": ((31, 41, 51), (226, 232, 238)),
+    "hub": ((226, 232, 236), (52, 66, 82)),
+    "cloth": ((213, 94, 0), (230, 159, 0)),  # the flag
 }
+Theme = NamedTuple("Theme", [(part, Color) for part in _PARTS])
+_LIGHT, _DARK = zip(*_PARTS.values(), strict=True)
+THEMES = {"light": Theme(*_LIGHT), "dark": Theme(*_DARK)}
 
 Shape = tuple[np.ndarray, Color]  # a polygon, (points, 2) float64, and its color
 

@@ -16,7 +16,7 @@ from goalreel.rendering.captions import outcome
 from goalreel.rendering.text import Color, draw_text
 from goalreel.report.compare import ComparedRun
 from goalreel.views.filmed_episodes import FilmedEpisode
-from goalreel.views.grid import Layout, choose_layout, frame_size, layout, scaled_movies
+from goalreel.views.grid import choose_layout, frame_size, layout, scaled_movies
 from goalreel.views.grid_page import INK, PAPER, font_size, page_frames
 
 _LINES = 3  # above each side: one for the page, a label, and a status
@@ -39,7 +39,10 @@ def film_seeds(
     before the others keeps its last frame, darkened. `reasons` has the seeds in film order, with a
     text for each, and `table` is that of `table_of_seeds`.
     """
-    shape, sizes = _layout([frame_size(run.filmed) for run in runs])
+    frame_sizes = [frame_size(run.filmed) for run in runs]
+    shape = choose_layout(len(runs), None, None, tuple(map(max, *frame_sizes)), _LINES)
+    sizes = [layout(shape.rows, shape.columns, size, _LINES).cell for size in frame_sizes]
+    shape = replace(shape, cell=tuple(map(max, *sizes)))
     numbers, kept = (run.table["row"].reindex(list(reasons)).dropna() for run in runs), {}
     sides = [
         scaled_movies(run.filmed, size, kept, own.astype(int))
@@ -80,19 +83,12 @@ def film_seeds(
     return pd.Series((starts / fps).round(6), list(reasons))
 
 
-def _layout(sizes: Sequence[tuple[int, int]]) -> tuple[Layout, list[tuple[int, int]]]:
-    """Return the layout of frames of some sizes, and their sizes in it."""
-    shape = choose_layout(len(sizes), None, None, tuple(map(max, *sizes)), _LINES)
-    scaled = [layout(shape.rows, shape.columns, size, _LINES).cell for size in sizes]
-    return replace(shape, cell=tuple(map(max, *scaled))), scaled
-
-
 def _status(
     run: ComparedRun, episode: FilmedEpisode, differs: int | None, shape: tuple[int, int, int]
 ) -> Iterator[np.ndarray]:
     """Yield the line above an episode for each of its frames, in yuv420p.
 
-    differs: the first step that differs from the first run, NA if all are equal, None for that run
+    `differs` is the first step that differs from the first run, NA without one, None for that run.
     """
     row = episode.row
     _, _, rewards = run.steps(run.table.at[row["seed"], "row"])

@@ -136,10 +136,7 @@ def _columns(
 def _write_video(
     folder: Path, filmed: FilmedEpisodes, spec: Spec, number: int, episodes: range
 ) -> np.ndarray:
-    """Write a video, and return the histograms of its episodes' frames.
-
-    The histograms are (episodes, 3, 256): how often each channel has each value.
-    """
+    """Write a video, and return how often each channel has each value, (episodes, 3, 256)."""
     counts = np.zeros((len(episodes), 3, 256), np.int64)
 
     def frames() -> Iterator:

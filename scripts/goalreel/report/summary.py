@@ -38,6 +38,7 @@ def write_summary(
     counted = rows if all_csv is None else read_table(all_csv, columns)
     shown = rows if unit == "reach" else counted
     digest = hashlib.sha256("".join(shard.digest for shard in shards).encode()).hexdigest()
+    worst = rows.sort_values("return", kind="stable").head(_WORST)
     values = {
         "env": env,
         "policy": policy_label(played.config["policy"]),
@@ -48,7 +49,12 @@ def write_summary(
         "success": None if success is None else _success(counted, success),
         "digests": {"trajectories": digest, **played.value.get("files", {})},
         "versions": {"goalreel": goalreel.__version__, **played.tools},
-        "worst": _worst(rows, unit),
+        # The folder is not in the command, which takes the newest run, so that equal runs in two
+        # folders have equal summaries.
+        "worst": [
+            row | {"replay": f"python scripts/replay.py {row[unit]}"}
+            for row in worst[[unit, "seed", "return", "steps"]].to_dict("records")
+        ],
     }
     write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
 
@@ -66,19 +72,6 @@ def _success(rows: pd.DataFrame, criterion: str | float) -> dict[str, object]:
     bounds = vars(share_interval(count, len(rows))).values()
     rounded = zip(("share", "low", "high"), (float(f"{x:.6g}") for x in bounds), strict=True)
     return {"criterion": criterion, "count": count, "total": len(rows), **dict(rounded)}
-
-
-def _worst(rows: pd.DataFrame, unit: str) -> list[dict[str, object]]:
-    """Return the episodes with the least returns, each with the command that replays it.
-
-    The command takes the newest run. The folder is not in it, so that equal runs in two folders
-    have equal summaries.
-    """
-    worst = rows.sort_values("return", kind="stable").head(_WORST)
-    return [
-        row | {"replay": f"python scripts/replay.py {row[unit]}"}
-        for row in worst[[unit, "seed", "return", "steps"]].to_dict("records")
-    ]
 
 
 def reward_threshold(env: str) -> float | None:

@@ -19,13 +19,11 @@ def read_timings(
     for stage in stages:
         names = (f"{shard_name(shard)}.tsv" for shard in range(shards))
         files = [benchmarks / f"{stage}.tsv", *(benchmarks / stage / name for name in names)]
-        seconds = [_seconds(path) for path in files if path.is_file()]
+        seconds = []
+        for path in filter(Path.is_file, files):
+            with reporting_damage(path, "it is not a benchmark"):
+                _, *rows = path.read_text(encoding="utf-8").splitlines()
+                seconds.append(sum(float(row.split("\t")[0]) for row in rows))
         if seconds:
             timings[stage] = len(seconds), sum(seconds)
     return timings
-
-
-def _seconds(path: Path) -> float:
-    with reporting_damage(path, "it is not a benchmark"):
-        _, *rows = path.read_text(encoding="utf-8").splitlines()
-        return sum(float(row.split("\t")[0]) for row in rows)

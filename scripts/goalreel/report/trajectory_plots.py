@@ -106,7 +106,14 @@ def plot_actions(actions: np.ndarray, env: str) -> tuple[Figure, str, str]:
     figure.supxlabel(label, size=size)
     figure.supylabel("share of steps", size=size)
     for number, (axes, values) in enumerate(zip(grid, numbers, strict=True)):
-        _draw_actions(axes, values, is_whole)
+        low, high = values.min(), values.max()
+        edges = np.linspace(low, high, _BINS) if low < high else [low - 0.5, low + 0.5]
+        style = {"rwidth": 0.9}
+        if is_whole and int(high) - int(low) < _MAX_BARS:  # a bar for each action
+            edges, style = np.arange(min(int(low), 0), int(high) + 2) - 0.5, {"rwidth": 0.8}
+            axes.xaxis.set_major_locator(integer_ticks())
+        shares = np.full(len(values), 1 / len(values))
+        axes.hist(values, edges, weights=shares, color=FILL, **style)
         axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
         if count > 1:
             _name_panel(axes, f"dimension {number}")
@@ -118,17 +125,6 @@ def plot_actions(actions: np.ndarray, env: str) -> tuple[Figure, str, str]:
 def _name_panel(axes, name: str) -> None:
     axes.set_title(name, size=9, loc="left", pad=2)
     axes.tick_params(labelsize=8)
-
-
-def _draw_actions(axes, values: np.ndarray, is_whole: bool) -> None:
-    """Draw the share of each value as a bar."""
-    low, high = values.min(), values.max()
-    edges = np.linspace(low, high, _BINS) if low < high else [low - 0.5, low + 0.5]
-    style = {"rwidth": 0.9}
-    if is_whole and int(high) - int(low) < _MAX_BARS:
-        edges, style = np.arange(min(int(low), 0), int(high) + 2) - 0.5, {"rwidth": 0.8}
-        axes.xaxis.set_major_locator(integer_ticks())
-    axes.hist(values, edges, weights=np.full(len(values), 1 / len(values)), color=FILL, **style)
 
 
 def _describe_actions(

@@ -65,19 +65,11 @@ def simulate_episodes(
 ) -> list[Episode]:
     """Play one episode from each seed, many of them in parallel.
 
-    The batch does not affect the result, so a batch of one can replay a single attempt.
-
-    Args:
-        seeds: (episodes,) integers in [0, 2**64), passed to `env.reset(seed=...)`.
-        environment: the result of `make_environment`.
-        policy: the result of `make_policy`.
-        step_limits: (episodes,) the steps after which to stop episodes that have not ended.
-        recorder: records the frames.
-        watch: called after the resets and after each step with the indices of the running
-            episodes, the number of steps, and their observations.
-
-    Raises:
-        GoalreelError: an episode does not end, or the environment or the policy fails.
+    The batch does not affect the result, so a batch of one can replay a single attempt. Episodes
+    that have not ended stop after their number in `step_limits`, (episodes,). After the resets and
+    after each step, `watch` gets the indices of the running episodes, the number of steps, and
+    their observations. Raises GoalreelError if an episode does not end, or the environment or the
+    policy fails.
     """
     seeds = np.asarray(seeds)
     count, space = len(seeds), environment.actions

@@ -62,9 +62,12 @@ def simulate_reaches(
             batches.append(batch)
             pending = pending[~batch.rows.reached]
         if len(pending) > 0:
+            fix = f"relax success={success}"
+            if describe(environment.id).is_mountain_car and success == "terminated":
+                fix = "set policy.name=pump, a lower policy.epsilon or a higher policy.force"
             raise GoalreelError(
                 f"reach {pending[0]}: The policy failed in all {max_attempts} attempts. Raise "
-                f"max_attempts_per_reach, {_fix(environment, success)}, or use a better policy.\n"
+                f"max_attempts_per_reach, {fix}, or use a better policy.\n"
                 f"  reaches that failed in this job: {len(pending)} of {len(reaches)}"
             )
     return assemble(batches, spec, recorder)
@@ -89,12 +92,6 @@ def simulate_attempts(
             "results, and film again with the versions that are installed now."
         )
     return assemble([AttemptBatch(attempts, episodes)], spec, recorder)
-
-
-def _fix(environment, success: str | float | None) -> str:
-    if describe(environment.id).is_mountain_car and success == "terminated":
-        return "set policy.name=pump, a lower policy.epsilon or a higher policy.force"
-    return f"relax success={success}"
 
 
 def has_reached(success: str | float | None, terminated, truncated, returned) -> np.ndarray:

@@ -79,10 +79,7 @@ def read_recording(path: str) -> Recording:
 
 
 def _recording(names: list[str], columns: dict[str, np.ndarray]) -> Recording:
-    """Return the recording that columns form. Raises ValueError if they form none.
-
-    names: all names of the file, for messages.
-    """
+    """Return the recording that columns form. Raises ValueError, which tells all `names`."""
     actions = [name for name in columns if name == "action" or name.startswith("action_")]
     states = [name for name in _STATE if name in columns]
     if "episode" not in columns or bool(actions) == bool(states) or len(states) == 1:

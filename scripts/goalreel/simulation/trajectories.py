@@ -126,12 +126,10 @@ class Trajectories:
 
 
 def first_difference(a: Steps, b: Steps) -> tuple[int, str] | None:
-    """Return the first step at which two episodes differ in a bit, None if they are equal.
+    """Return the first step at which two episodes differ in a bit, and the quantity that differs.
 
-    A step is an action, the observation after it and its reward. The reset is step 0.
-
-    Returns:
-        The step, and the quantity that differs: "action", "observation", "reward" or "ending".
+    A step is an action, the observation after it and its reward. The reset is step 0. None if the
+    episodes are equal.
     """
     found = [(min(len(a[1]), len(b[1])) + 1, "ending")] if len(a[1]) != len(b[1]) else []
     for part, quantity in ((1, "action"), (0, "observation"), (2, "reward")):
@@ -169,10 +167,7 @@ def read_trajectories(path: str | os.PathLike) -> Trajectories:
 
 
 def read_summary(path: str | os.PathLike) -> Summary:
-    """Read a trajectory file without its states, which is cheap even for many shards.
-
-    Raises GoalreelError like `read_trajectories`.
-    """
+    """Read a trajectory file without its states, which is cheap even for many shards."""
     arrays = npz.read(path, _KIND, VERSION, _SUMMARY)
     return Summary(**_rows(path, arrays), digest=str(arrays["digest"]))
 

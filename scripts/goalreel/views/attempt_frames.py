@@ -58,10 +58,7 @@ class RunAttempts:
         return concatenate(read_summary(path).attempts for path in self.trajectories)
 
     def frames_of(self, episodes: Collection[int]) -> Iterator[list[AttemptFrames]]:
-        """Yield the frames of attempts, a list for each shard, with one shard in memory.
-
-        episodes: their indices among all attempts.
-        """
+        """Yield the frames of attempts, a list for each shard, with one shard in memory."""
         first, size = 0, (0, 0) if self.atlas else max_frame_size(self.caches)
         for trajectories_path, cache_path in zip(self.trajectories, self.caches, strict=True):
             shard = read_trajectories(trajectories_path)

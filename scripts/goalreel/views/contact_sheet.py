@@ -28,10 +28,7 @@ _LINE: Color = (201, 206, 214)  # around a thumbnail
 
 
 def draw_sheet(filmed: FilmedEpisodes, chosen: Sequence[int]) -> np.ndarray:
-    """Return a contact sheet of the chosen episodes in this order, (h, w, 3) uint8.
-
-    Raises GoalreelError if a caption does not fit.
-    """
+    """Return a contact sheet of the chosen episodes in this order, (h, w, 3) uint8."""
     template, _ = default_captions(filmed.unit)
     samples = (e.cache[n] for e in filmed.episodes(chosen) for n in spread(e.frames, _SAMPLES))
     box = moving_box(samples, (_MAX_WIDTH * 2 // 3, _MAX_WIDTH))
@@ -40,10 +37,7 @@ def draw_sheet(filmed: FilmedEpisodes, chosen: Sequence[int]) -> np.ndarray:
 
 
 def _draw_row(episode: FilmedEpisode, template: str, box: tuple[slice, slice]) -> np.ndarray:
-    """Return the caption and the thumbnails of an episode, with their steps and a margin below.
-
-    box: the rows and columns that thumbnails show.
-    """
+    """Return the caption and the thumbnails of an episode, with their steps and a margin below."""
     last = len(episode.frames) - 1
     steps = 0, last // 2, last
     frames = [thumbnail(episode.cache[episode.frames[step]][box]) for step in steps]

@@ -61,12 +61,17 @@ class FilmedEpisodes:
     def episodes(self, numbers: Iterable[int] | None = None) -> Iterator[FilmedEpisode]:
         """Yield the episodes with the given numbers, None for all. Shards are opened on demand.
 
-        Raises:
-            GoalreelError: a frame cache does not show the trajectories of its shard.
+        Raises GoalreelError if a frame cache does not show the trajectories of its shard.
         """
         numbers = range(len(self)) if numbers is None else numbers
         for after, group in itertools.groupby(numbers, partial(bisect.bisect, self.starts)):
-            cache, start = self._open(after - 1), self.starts[after - 1]
+            start, path = self.starts[after - 1], self.frames[after - 1]
+            cache = open_cache(path, self._size)
+            if cache.source != self.summaries[after - 1].digest:
+                raise GoalreelError(
+                    f"{path}: It does not show the trajectories of its shard. Delete it, and the "
+                    f"next run makes it again."
+                )
             for number in group:
                 row = self.rows.row(number)
                 text = partial(caption, row=row, env=self.env, unit=self.unit)
@@ -75,26 +80,13 @@ class FilmedEpisodes:
     def movies(
         self, frames_of: Callable[[FrameCache], Yuv420p], numbers: Iterable[int] | None = None
     ) -> Iterator[tuple[FilmedEpisode, Iterator[np.ndarray]]]:
-        """Yield the episodes and an iterator of the frames of each.
-
-        frames_of: converts the frame cache of a shard.
-        """
+        """Yield the episodes and the frames of each, which `frames_of` makes of their shard."""
         cache = None
         for episode in self.episodes(numbers):
             if cache is not episode.cache:
                 cache = episode.cache
                 yuv = frames_of(cache)
             yield episode, yuv.frames(episode.frames)
-
-    def _open(self, shard: int) -> FrameCache:
-        path, summary = self.frames[shard], self.summaries[shard]
-        cache = open_cache(path, self._size)
-        if cache.source != summary.digest:
-            raise GoalreelError(
-                f"{path}: It does not show the trajectories of its shard. Delete it, and the next "
-                f"run makes it again."
-            )
-        return cache
 
     def ranking(self) -> list[int]:
         """Return the numbers of episodes from the least to the greatest return.
@@ -116,8 +108,5 @@ class FilmedEpisodes:
 def read_filmed(
     trajectories: Sequence[Path], frames: Sequence[Path], env: str, unit: str
 ) -> FilmedEpisodes:
-    """Return the filmed episodes of a run, given the files of all shards in film order.
-
-    Raises GoalreelError if a trajectory file is unusable.
-    """
+    """Return the filmed episodes of a run, given the files of all shards in film order."""
     return FilmedEpisodes(env, unit, frames, [read_summary(path) for path in trajectories])

@@ -47,11 +47,7 @@ class CheckpointPolicies:
 
 
 def read_learner(policy: Mapping, trained: Path | None) -> CheckpointPolicies:
-    """Read up to five checkpoints, spaced evenly up to that of the section `policy`.
-
-    `trained` is the file of the training, None if the policy names its file. Raises GoalreelError
-    if it is unusable.
-    """
+    """Read up to five checkpoints, spaced evenly up to that of the section `policy`."""
     kind = Checkpoints if policy["name"] == "dqn" else PixelCheckpoints
     saved = read_checkpoints(policy.get("file") or trained, kind)
     places = np.linspace(0, saved.choose(policy["checkpoint"]), MAX_FILMED_CHECKPOINTS)

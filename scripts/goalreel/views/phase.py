@@ -98,7 +98,7 @@ def read_trails(paths: Sequence[Path], env: str) -> Trails:
     """Return the trajectories that reached the goal, at most MAX_TRAILS, evenly from the whole run.
 
     The choice does not depend on the sharding. Raises GoalreelError if the environment has no phase
-    plane here, a file is unusable, or no episode reached the goal.
+    plane here, or no episode reached the goal.
     """
     plane = PLANES.get(env)
     if plane is None:

@@ -34,10 +34,7 @@ _GRAY: Color = (98, 105, 115)
 
 
 def draw_poster(filmed: FilmedEpisodes) -> np.ndarray:
-    """Return the poster of the median episode, (h, w, 3) uint8, with two lines of text below.
-
-    Raises GoalreelError if a line does not fit.
-    """
+    """Return the poster of the median episode, (h, w, 3) uint8, with two lines of text below."""
     episode, count = filmed.median(), len(filmed.ranking())
     image = stroboscope(episode.cache, episode.frames)
     image = _filmstrip(episode) if image is None else enlarge(image)

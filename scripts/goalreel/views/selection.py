@@ -69,9 +69,7 @@ def cluster(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the cluster of each point, and the point nearest to the center of each cluster.
 
     This is k-means (Lloyd, 1982) that starts as k-means++ (Arthur and Vassilvitskii, 2007), with a
-    fixed seed. There are fewer clusters if there are fewer different points.
-
-    points: (n, numbers) float64
+    fixed seed. There are fewer clusters if there are fewer different points, (n, numbers) float64.
     """
     rng, centers = np.random.default_rng(0), points[:1]
     while len(centers) < count:

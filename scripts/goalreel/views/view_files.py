@@ -16,15 +16,14 @@ from goalreel.provenance.spec import Spec
 def write_video(path: str | os.PathLike, frames: Iterable[np.ndarray], spec: Spec) -> int:
     """Encode a view to an MP4 file, hold its last frame for a second, and return the frame count.
 
-    The frames are (H, W, 3) uint8. Raises GoalreelError if a side is odd, or if ffmpeg fails.
+    The frames are (H, W, 3) uint8. Raises GoalreelError if a side is odd.
     """
     frames, fps = iter(frames), spec.config["film.fps"]
     first = next(frames)
 
     def hold_last() -> Iterator[np.ndarray]:
         for frame in itertools.chain([first], frames):
-            buffer = planar(frame)
-            yield buffer
+            yield (buffer := planar(frame))
         yield from itertools.repeat(buffer, fps)
 
     size = first.shape[1::-1]

@@ -10,7 +10,7 @@ import pytest
 from conftest import CONTINUOUS, DISCRETE, LOSSLESS, QP, decoded, rendered, simulated
 from frames import film, groups_of
 from gymnasium_frames import played
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -192,6 +192,7 @@ def test_scaled_frames_equal_the_scaled_whole_frame(seed, width, height, share, 
     height=st.integers(1, 3000),
     captions=st.booleans(),
 )
+@example(rows=18, columns=1, width=1632, height=18, captions=True)
 def test_cells_are_even_and_as_large_as_possible(rows, columns, width, height, captions):
     def room(shape):
         across, down = 1922 // columns - 2, 1082 // rows - 2 - shape.band

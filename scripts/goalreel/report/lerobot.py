@@ -37,8 +37,7 @@ def write_dataset(
 ) -> int:
     """Write all filmed episodes as a dataset, and return the number of frames.
 
-    Each video stores the spec, and `threads` videos are encoded at the same time. Raises
-    GoalreelError if frames have an odd width or height, or if ffmpeg fails.
+    Each video stores the spec, and `threads` videos are encoded at the same time.
     """
     import pyarrow as pa
     from pyarrow import parquet

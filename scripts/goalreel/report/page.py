@@ -56,8 +56,7 @@ class Sources:
 def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
     """Write the report, and return the number of episodes that it lists.
 
-    Raises GoalreelError if the film, a table or a plot cannot be used, or the film is too large for
-    the single page of the option `report.embed`.
+    Raises GoalreelError if the film is too large for the single page of `report.embed`.
     """
     film, unit = read_index(sources.film), spec.config["unit"]
     embed, size = spec.config["report.embed"], sources.film.stat().st_size

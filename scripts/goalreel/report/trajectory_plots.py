@@ -41,7 +41,7 @@ class Sample:
 
 
 def read_sample(trajectories: Sequence[Path], unit: str) -> Sample:
-    """Read a sample of a run's episodes; in a run of reaches, of those that reached the goal."""
+    """Read a sample of a run's episodes or, with reaches, of those that reached the goal."""
     states, returns, actions = [], [], []
     chosen = spread(trajectories, _MAX_SHARDS)
     for path in chosen:
@@ -91,10 +91,7 @@ def plot_states(sample: Sample, unit: str, total: int, env: str) -> tuple[Figure
 
 
 def plot_actions(actions: np.ndarray, env: str) -> tuple[Figure, str, str]:
-    """Draw how often each action was taken, or a histogram of each dimension.
-
-    `env` names the actions, "" if it has wrappers.
-    """
+    """Draw how often each action was taken, or a histogram of each dimension."""
     numbers = actions.T[:_MAX_PANELS]
     count, is_whole = len(numbers), actions.dtype.kind in "iub"
     is_discrete, names = is_whole and actions.shape[1] == 1, action_names(env)

@@ -149,8 +149,7 @@ def scaled_movies(
 def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tuple[int, int]:
     """Film all episodes as a grid whose pages start with a keyframe.
 
-    Returns the number of frames and the number of pages. Raises GoalreelError if the cells would be
-    too small, or a frame cache is unusable.
+    Returns the number of frames and the number of pages. Raises GoalreelError like `layout`.
     """
     grid, fps, encoder = (spec.config[key] for key in ("grid", "film.fps", "view_encoder"))
     frames = filmed.rows.steps + 1

@@ -66,10 +66,10 @@ def _count_near(values: np.ndarray, endings: np.ndarray) -> np.ndarray:
 
 
 def cluster(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cluster of each point, and the point nearest to the center of each cluster.
+    """Return the cluster of each point, (n, numbers), and the point nearest to each center.
 
     This is k-means (Lloyd, 1982) that starts as k-means++ (Arthur and Vassilvitskii, 2007), with a
-    fixed seed. There are fewer clusters if there are fewer different points, (n, numbers) float64.
+    fixed seed. There are fewer clusters if there are fewer different points.
     """
     rng, centers = np.random.default_rng(0), points[:1]
     while len(centers) < count:

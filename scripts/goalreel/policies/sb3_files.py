@@ -54,11 +54,9 @@ def with_files(policy: Mapping, env: str) -> dict:
     # replay buffer always store it.
     normalized = "buffer_size" not in data and data.get("_last_original_obs") is not None
     if vecnormalize is None and normalized:
-        raise OptionError(
-            "policy.vecnormalize",
-            f"The model was trained with VecNormalize. Put {model.stem}_vecnormalize.pkl next to "
-            f"it, or set the path, or false to play without.",
-        )
+        file = f"{model.stem}_vecnormalize.pkl"
+        fix = f"Put {file} next to it, or set the path, or false to play without."
+        raise OptionError("policy.vecnormalize", f"The model was trained with VecNormalize. {fix}")
     return {**policy, "file": str(model), "algorithm": algorithm, "vecnormalize": vecnormalize}
 
 

@@ -100,12 +100,8 @@ class Sb3Policy:
             observation = self.statistics.normalize_obs(observation)
         if not self.deterministic:
             self._restore(episode)
-        action, episode.memory = self.model.predict(
-            observation,
-            state=episode.memory,
-            episode_start=np.array([episode.is_start]),
-            deterministic=self.deterministic,
-        )
+        given = observation, episode.memory, np.array([episode.is_start]), self.deterministic
+        action, episode.memory = self.model.predict(*given)
         episode.is_start = False
         if not self.deterministic:
             torch, spaces = importlib.import_module("torch"), self.model.action_space.np_random

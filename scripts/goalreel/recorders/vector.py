@@ -111,10 +111,8 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         chosen = range(env.num_envs) if record is None else record
         self.record = (0,) if record_first_only else tuple(chosen)
         if not 0 < len({*self.record} & {*range(env.num_envs)}) == len(self.record):
-            raise GoalreelError(
-                f"record: {record!r} is not allowed. Use different indices from 0 to "
-                f"{env.num_envs - 1}, or None for all."
-            )
+            fix = f"Use different indices from 0 to {env.num_envs - 1}, or None for all."
+            raise GoalreelError(f"record: {record!r} is not allowed. {fix}")
         self.grid = grid
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*same-step")  # goalreel keeps the last frames

@@ -74,16 +74,12 @@ class VideoOptions:
             others = _SAMPLE | {"episode": 1, "step": 1}
             names = {self.name_pattern.format(**fields) for fields in (_SAMPLE, others)}
         except (LookupError, ValueError, AttributeError, TypeError) as error:
-            raise GoalreelError(
-                f"name_pattern: {self.name_pattern!r} has an unknown field or format "
-                f"({type(error).__name__}: {error}). Use these fields:\n"
-                f"  {', '.join(f'{{{name}}}' for name in _SAMPLE)}"
-            ) from None
+            problem = f"has an unknown field or format ({type(error).__name__}: {error})"
+            fix = f"Use these fields:\n  {', '.join(f'{{{name}}}' for name in _SAMPLE)}"
+            raise GoalreelError(f"name_pattern: {self.name_pattern!r} {problem}. {fix}") from None
         if len(names) < 2 or "/" in self.name_pattern:
-            raise GoalreelError(
-                f"name_pattern: {self.name_pattern!r} is not allowed. Use a file name without "
-                f"suffix, with {{episode}} or {{step}}."
-            )
+            fix = "Use a file name without suffix, with {episode} or {step}."
+            raise GoalreelError(f"name_pattern: {self.name_pattern!r} is not allowed. {fix}")
 
     @property
     def rate(self) -> Fraction:
@@ -240,7 +236,5 @@ def _rgb_frame(frame: np.ndarray, number: int, shape: tuple[int, ...]) -> np.nda
     if fits and shape in ((), pixels.shape):
         return np.ascontiguousarray(pixels)
     allowed = f"{shape}, like the frames before" if fits else "(height, width, 3)"
-    raise GoalreelError(
-        f"frame {number}: {type(frame).__name__} of {pixels.dtype} and shape {pixels.shape} is not "
-        f"allowed. Use uint8 of shape {allowed}."
-    )
+    found = f"{type(frame).__name__} of {pixels.dtype} and shape {pixels.shape}"
+    raise GoalreelError(f"frame {number}: {found} is not allowed. Use uint8 of shape {allowed}.")

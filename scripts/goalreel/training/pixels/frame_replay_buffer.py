@@ -58,10 +58,9 @@ class FrameReplay:
         _check_memory(sum(np.dtype((d, s)).itemsize for d, s in fields.values()), num_envs * size,
                       self.device)  # fmt: skip
         if size <= (least := stack + n_step + 2 * RING):
-            raise GoalreelError(
-                f"pixels.buffer_size: {num_envs * size:,} steps are {size:,} per environment. "
-                f"Use at least {num_envs * (least + 1):,}."
-            )
+            problem = f"{num_envs * size:,} steps are {size:,} per environment"
+            fix = f"Use at least {num_envs * (least + 1):,}."
+            raise GoalreelError(f"pixels.buffer_size: {problem}. {fix}")
         self.size, self._stack, self._n_step = size, stack, n_step
         self.count = np.zeros(num_envs, np.int64)  # of steps that each environment ever added
         self._steps = {}

@@ -51,10 +51,9 @@ class Monitor:
         sample: the columns without rates, and the total seconds `blocked` and `learning`
         """
         before, self._before, self._at = self._before, sample, time.monotonic()
-        rates = {
-            name: (sample[name] - before[name]) / max(sample["seconds"] - before["seconds"], 1e-9)
-            for name in ("decisions", "updates", "blocked", "learning")
-        }
+        seconds = max(sample["seconds"] - before["seconds"], 1e-9)
+        names = ("decisions", "updates", "blocked", "learning")
+        rates = {name: (sample[name] - before[name]) / seconds for name in names}
         row = sample | {f"{name}_per_s": rates[name] for name in ("decisions", "updates")}
         row |= {name: min(rates[name], 1.0) for name in ("blocked", "learning")}
         row = {name: _rounded(row[name]) for name in COLUMNS}

@@ -20,7 +20,6 @@ from goalreel.training.pixels.settings import PipelineSettings
 from goalreel.training.pixels.trainer import Trainer
 
 _PAUSE = 0.001  # seconds, when there is nothing to learn
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextlib.contextmanager
@@ -39,7 +38,7 @@ def interrupts() -> Iterator[list[str]]:
         names.append(signal.Signals(number).name)
         restore()
 
-    handlers = {number: signal.signal(number, note) for number in _SIGNALS}
+    handlers = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield names
     finally:

@@ -138,11 +138,8 @@ class Trainer:
 
     def progress(self) -> dict:
         """Return the state apart from learner and buffer, as plain values and arrays."""
-        return {
-            **{name: getattr(self, name) for name in _SAVED},
-            "evaluations": [vars(evaluation) for evaluation in self.evaluations],
-            "rng": self._drawn.numpy(),
-        }
+        progress = {name: getattr(self, name) for name in _SAVED} | {"rng": self._drawn.numpy()}
+        return progress | {"evaluations": [vars(evaluation) for evaluation in self.evaluations]}
 
     def restore(self, progress: Mapping) -> None:
         """Restore the state that `progress` returned."""

@@ -86,11 +86,6 @@ class VideoOptions:
         """The frames per second."""
         return Fraction(float(self.fps)).limit_denominator(_LARGEST_DENOMINATOR)
 
-    @property
-    def encoding(self) -> dict:
-        """The preset and the quantizer."""
-        return {"preset": self.preset, "qp": int(self.qp)}
-
 
 class VideoWriter:
     """An MP4 file that is being written. It gets its name when it has all frames.
@@ -176,11 +171,11 @@ class VideoWriter:
         descriptor, name = tempfile.mkstemp(".part", f".{self._path.name}.", self._path.parent)
         os.close(descriptor)
         self._draft, self._shape = Path(name), shape
-        height, width = shape[:2]
-        encoding = self._options.encoding
-        self._odd = (height % 2, width % 2) if encoding["qp"] else (0, 0)
+        options, (height, width) = self._options, shape[:2]
+        self._odd = (height % 2, width % 2) if options.qp else (0, 0)
         size = width + self._odd[1], height + self._odd[0]
-        arguments = recording(self._draft, size, self._options.rate, encoding)
+        encoding = {"preset": options.preset, "qp": int(options.qp)}
+        arguments = recording(self._draft, size, options.rate, encoding)
         self._stream = ffmpeg.Stream(arguments, own_group=True)
 
     def finish(self) -> Path | None:

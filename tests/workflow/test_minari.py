@@ -172,9 +172,9 @@ def test_unplayable_dataset_gives_one_message(tmp_path, project, datasets):
         ),
         (
             {"additional_wrappers": [{"name": "W", "entry_point": WRAPPED, "kwargs": None}]},
-            r"it does not tell the arguments of the wrapper W",
+            r"the wrapper W has no arguments",
         ),
-        ({}, r"policy.dataset: 'cart/some-v0' does not say how(.|\n)* in which environment"),
+        ({}, r"policy.dataset: 'cart/some-v0' does not say how(.|\n)*there is no env_spec"),
     ]:
         shutil.copytree(datasets / "cart/some-v0", tmp_path / "kept")
         edited(datasets, "cart/some-v0", **changes)

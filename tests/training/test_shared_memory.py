@@ -42,6 +42,7 @@ while done < items:
     rows = {"number": numbers, "noise": values}
     rows["sum"] = values.sum(axis=1) ^ numbers.astype(np.uint64)
     if hasty:
+        ring.fence()  # sleeps now and then
         for name, field in target._fields.items():
             field[places] = rows[name]
     done += count if hasty else target.push(rows)

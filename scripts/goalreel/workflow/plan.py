@@ -11,7 +11,7 @@ cluster parses it. For the same reason this module imports little.
 import shlex
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 from goalreel.encoding import ffmpeg
@@ -158,7 +158,7 @@ class Plan:
         wrappers = wrapper_modules(config["env_wrappers"])
         return ["gymnasium", *environment_tools(config["env"], wrappers), *tools]
 
-    @property
+    @cached_property
     def stages(self) -> list[str]:
         """The names of the stages of this run."""
         return [name for name, stage in STAGES.items() if stage.when(self.run)]

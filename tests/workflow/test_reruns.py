@@ -76,6 +76,7 @@ EPISODE_EDITS = [
     ({"episodes": 8}, {"episodes": 12}, {"simulate": 1, "encode": 3} | END),
     ({"episodes": 8} | BARE, {"episodes": 12} | BARE, {"simulate": 1, "encode": 1} | END),
     ({"episodes": 8} | BARE, {"episodes": 4} | BARE, END),
+    ({"episodes": 8}, {"episodes": 8, "success": 100}, {"episodes": 1}),
     ({"seeds": "0-7"}, {"seeds": [0, 1, 2, 3, 4, 5, 6, 7]}, NOTHING),  # another spelling
     ({"seeds": "0-7"}, {"seeds": [0, 1, 2, 3, 4, 5, 6, 9]}, {"simulate": 1}),
 ]

@@ -144,6 +144,7 @@ def test_axes_become_rows_and_columns_of_the_page():
         ({"runs": {"x": {"results": "elsewhere"}}}, "cannot differ"),
         ({"results": ["a", "b"]}, "cannot differ"),
         ({"suite": [1]}, "cannot differ"),
+        ({"env": ["CartPole-v1"], "training_seed": [1, 2]}, "No value has {training_seed}"),
         ({"checkpoint": "nowhere/*_steps.zip"}, "No file matches"),
         ({"rl_zoo": "nowhere"}, "has no model"),
     ],

@@ -90,6 +90,11 @@ def _runs(suite: object) -> Iterator[tuple[str, dict[str, object], dict[str, str
         yield str(name), _mapping(f"suite.runs.{name}", changes, "{env: ID}"), {}
     if "rl_zoo" in axes:
         yield from _zoo_runs(axes.pop("rl_zoo"))
+    if "training_seed" in axes and "{training_seed}" not in str(axes):
+        problem = "No value has {training_seed}, so all trainings are the same"
+        raise OptionError(
+            "suite.training_seed", f"{problem}. Write file: logs/{{training_seed}}.zip."
+        )
     if axes:
         by_label = {option: _values_by_label(option, values) for option, values in axes.items()}
         for point in itertools.product(*(values.items() for values in by_label.values())):

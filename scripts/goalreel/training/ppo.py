@@ -2,7 +2,8 @@
 
 J. Schulman et al., "Proximal Policy Optimization Algorithms" (2017), with generalized advantage
 estimation (Schulman et al., 2016). As in Stable-Baselines3, a truncated episode continues with the
-value of its last observation. Advantages are normalized over all steps of an update.
+value of its last observation, and rewards are divided by the standard deviation of the discounted
+returns so far, as by its VecNormalize. Advantages are normalized over all steps of an update.
 """
 
 import numpy as np
@@ -47,6 +48,8 @@ class Ppo:
         self._actions = torch.zeros((count, shape[0]), dtype=torch.long)
         self._logs, self._rewards, self._over = torch.zeros((3, count, shape[0]))
         self._values = torch.zeros((count + 1, shape[0]))
+        self._discounted = torch.zeros(shape[0])  # returns of the running episodes so far
+        self._moments = torch.zeros(3, dtype=torch.float64)  # their count, sum and sum of squares
 
     @property
     def decisions(self) -> int:
@@ -69,6 +72,7 @@ class Ppo:
 
     def _play(self) -> list[EndedGame]:
         games = []
+        self._cut_values = torch.zeros_like(self._rewards)
         for step in range(self._settings.n_steps):
             self._obs[step] = torch.from_numpy(self._envs.obs)
             logits, self._values[step] = self._evaluate(self._envs.obs)
@@ -77,11 +81,11 @@ class Ppo:
             self._actions[step], self._logs[step] = actions[:, 0], logs.gather(1, actions)[:, 0]
             played = self._envs.step(actions[:, 0].numpy())
             self._rewards[step] = torch.from_numpy(played.rewards)
+            self._over[step] = torch.from_numpy(played.terminated | played.truncated)
             cut = played.truncated & ~played.terminated
             if cut.any():
                 values = self._evaluate(played.next_obs[cut])[1]
-                self._rewards[step, torch.from_numpy(cut)] += self._settings.gamma * values
-            self._over[step] = torch.from_numpy(played.terminated | played.truncated)
+                self._cut_values[step, torch.from_numpy(cut)] = values
             games += played.ended
         self._values[-1] = self._evaluate(self._envs.obs)[1]
         return games
@@ -89,10 +93,11 @@ class Ppo:
     def _advantages(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the advantages, normalized over all processes, and the returns, flattened."""
         gamma, advantage = self._settings.gamma, torch.zeros_like(self._rewards[0])
-        advantages = torch.zeros_like(self._rewards)
+        advantages, rewards = torch.zeros_like(self._rewards), self._rewards / self._deviation()
         for step in reversed(range(len(advantages))):
             runs = 1 - self._over[step]
-            expected = self._rewards[step] + gamma * runs * self._values[step + 1]
+            next_values = runs * self._values[step + 1] + self._cut_values[step]
+            expected = rewards[step] + gamma * next_values
             kept = gamma * self._settings.gae_lambda * runs * advantage
             advantages[step] = advantage = expected - self._values[step] + kept
         returns = (advantages + self._values[:-1]).flatten()
@@ -100,6 +105,18 @@ class Ppo:
         mean, square = moments / self._group.size
         deviation = (square - mean**2).clamp(min=1e-16).sqrt()
         return ((advantages - mean) / (deviation + 1e-8)).flatten(), returns
+
+    def _deviation(self) -> float:
+        """Return the standard deviation of all discounted returns, with those of this update."""
+        returns = torch.zeros_like(self._rewards)
+        for step, rewards in enumerate(self._rewards):
+            returns[step] = self._discounted = self._settings.gamma * self._discounted + rewards
+            self._discounted = self._discounted * (1 - self._over[step])
+        returns = returns.double()
+        new = torch.tensor([returns.numel(), returns.sum(), returns.square().sum()]).double()
+        self._moments += self._group.sum(new)
+        count, total, squares = self._moments.tolist()
+        return max(squares / count - (total / count) ** 2, 1e-8) ** 0.5
 
     def _learn(self, advantages: torch.Tensor, returns: torch.Tensor, entropy_weight: float):
         settings, sums = self._settings, torch.zeros(4)
@@ -133,9 +150,10 @@ class Ppo:
 
     def state(self) -> dict:
         """Return what `load` restores, besides the weights. Games begin again."""
-        return {"updates": self.updates, "rng": self._rng.get_state()}
+        return {"updates": self.updates, "rng": self._rng.get_state(), "moments": self._moments}
 
     def load(self, state: dict) -> None:
         """Restore a state."""
         self.updates = state["updates"]
         self._rng.set_state(state["rng"])
+        self._moments = state["moments"].clone()

@@ -93,9 +93,10 @@ class _Session:
         if network is None:
             network = "nature" if task.is_pixels else [64, 64]
         values = task.shape, task.num_actions, network, task.low, task.high
-        self._network = TorchNetwork(*values).to(device, memory_format=torch.channels_last)
+        self._network = TorchNetwork(*values)
         if settings.algorithm == "ppo":
             ppo.initialize(self._network)
+        self._network.to(device, memory_format=torch.channels_last)
         self._half = settings.autocast and task.is_pixels and computes_in_half(device)
         self.decisions, self.seconds, self.cpu_seconds, self.sessions = 0, 0.0, 0.0, 0
         self.evaluations: list[Evaluation] = []

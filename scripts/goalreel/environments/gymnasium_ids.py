@@ -36,8 +36,8 @@ FAMILIES = {
     "highway-": "highway_env",
     "SuperMarioBros-": "goalreel.environments.mario",
 }
-# The ROM of each version of an id, from full details to rectangles.
-MARIO_ROMS = ("vanilla", "downsample", "pixel", "rectangle")
+# The ending of the name of each version's ROM, from full details to rectangles.
+MARIO_ROMS = ("", "-downsample", "-pixel", "-rectangle")
 _STAGES = ("", *(f"-{world}-{stage}" for world in range(1, 9) for stage in range(1, 5)))
 MARIO_GAMES = tuple(
     f"SuperMarioBros{stage}-v{version}" for version in range(len(MARIO_ROMS)) for stage in _STAGES
@@ -67,7 +67,7 @@ LATE = {
     "gymnasium.envs.box2d": ("Box2D", "pygame"),
     "gymnasium.envs.mujoco": ("mujoco",),
     "gymnasium.wrappers.atari_preprocessing": ("cv2",),
-    "goalreel.environments.mario": ("gym_super_mario_bros", "nes_py"),
+    "goalreel.environments.mario": ("gym_super_mario_bros", "stable_retro"),
 }
 
 

@@ -18,7 +18,8 @@ class _MarioEnv:
     def __init__(self, settings: GameSettings, seed: int):
         from goalreel.environments.mario import MarioEnv
 
-        self.env, self._settings = MarioEnv(settings.game, obs_type="ram"), settings
+        self.env = MarioEnv(settings.game, obs_type="ram", repeat_action_probability=0.0)
+        self._settings = settings
         self._rng = np.random.default_rng(seed)
         self._restart()
 

@@ -30,6 +30,7 @@ _AREA_TIMER, _STATUS, _LIVES, _STAGE, _WORLD, _AREA = 0x6DE, 0x756, 0x75A, 0x75C
 _MODE, _LEVEL_TIMER = 0x770, 0x7A0
 _ENEMIES, _SCORE = slice(0x16, 0x1B), slice(0x7DE, 0x7E4)
 _COINS, _TIME = slice(0x7ED, 0x7EF), slice(0x7F8, 0x7FB)
+_FALLS_IN = {(1, 2), (2, 2), (4, 2), (7, 2)}  # stages that begin above the ground
 _BUSY = frozenset((0, 1, 2, 3, 4, 5, 7))  # states of a player who climbs, or enters an area
 _DEAD, _DYING, _END_OF_WORLD, _BOWSER, _FLAGPOLE = 0x06, 0x0B, 2, 0x2D, 0x31
 
@@ -250,23 +251,26 @@ class MarioEnv(gymnasium.Env):
 
     def _start(self) -> None:
         """Turn the console on, and skip the title screen and the first moments of the stage."""
-        for buttons in ("NOOP", "start", "NOOP"):
-            self._frame(buttons)
-        while not 0 < _number(self._ram[_TIME]) <= 999:  # the clock is not set
-            self._frame("start")
-            if self._target:
-                world, stage = self._target
-                has_intro = stage > 1 and world in (1, 2, 4, 7)  # an area before the second stage
-                area = stage - 1 + has_intro
-                self._write({_WORLD: world - 1, _STAGE: stage - 1, _AREA: area})
-            self._frame()
+        self._frame()
+        clock = self._press_start()
+        while not 0 < clock <= 999:  # not set yet
+            clock = self._press_start()
             self._write({_LEVEL_TIMER: 0})
-        clock = now = 0
-        while now >= clock:
-            clock = now
-            self._frame("start")
-            now = _number(self._ram[_TIME])  # a frame late, as gym-super-mario-bros sees it
+        last = 0
+        while clock >= last:
+            last, clock = clock, self._press_start()
+        for _ in range(0 if self._target in _FALLS_IN else 2):
             self._frame()
+
+    def _press_start(self) -> int:
+        """Press and release start; return the clock."""
+        self._frame("start")
+        if self._target:
+            world, stage = self._target
+            area = stage - 1 + (stage > 1 and world in (1, 2, 4, 7))  # areas that enter a stage
+            self._write({_WORLD: world - 1, _STAGE: stage - 1, _AREA: area})
+        self._frame()
+        return _number(self._ram[_TIME])
 
     def _skip_scenes(self) -> None:
         """Skip the scenes after a death, in pipes and between stages."""

@@ -32,7 +32,7 @@ ALGORITHMS |= dict.fromkeys(
 # Arguments of a game's environment for a network: one step is one frame, as in training.
 PIXEL_KWARGS = {
     _ALE: {"frameskip": 1, "obs_type": "grayscale", "repeat_action_probability": 0.0},
-    _MARIO: {"obs_type": "rgb"},
+    _MARIO: {"obs_type": "rgb", "repeat_action_probability": 0.0},
 }
 _DEFAULTS = (None, [], {}, "act")  # values of parameters that labels omit, as True
 

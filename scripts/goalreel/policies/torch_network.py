@@ -53,18 +53,21 @@ class TorchNetwork(nn.Module):
             features = self.body(torch.zeros(1, *shape)).shape[1]
         self.actions, self.state = nn.Linear(features, num_actions), nn.Linear(features, 1)
 
-    def forward(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return (n, num_actions) and (n,) float32 values of (n, *shape) observations."""
-        # bfloat16 represents all bytes. Autocast would convert by way of float32.
-        half = torch.is_autocast_enabled(obs.device.type) and obs.dtype == torch.uint8
-        dtype = torch.get_autocast_dtype(obs.device.type) if half else torch.float32
+    def forward(
+        self, obs: torch.Tensor, dtype: torch.dtype = torch.float32
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return (n, num_actions) and (n,) float32 values of (n, *shape) observations.
+
+        dtype: in which the body computes; bfloat16 represents all bytes
+        """
         obs = obs.to(dtype).sub_(self.offset).div_(self.scale)
         if obs.ndim == 4:
             obs = obs.contiguous(memory_format=torch.channels_last)
-        features = self.body(obs)
-        other = features if self.state_body is None else self.state_body(obs)
-        with torch.autocast(obs.device.type, enabled=False):
-            return self.actions(features.float()), self.state(other.float())[:, 0]
+        # A context for each call, since it keeps the weights that it has cast.
+        with torch.autocast(obs.device.type, dtype, enabled=dtype != torch.float32):
+            features = self.body(obs)
+            other = features if self.state_body is None else self.state_body(obs)
+        return self.actions(features.float()), self.state(other.float())[:, 0]
 
 
 def make_body(shape: Sequence[int], network) -> nn.Module:

@@ -26,7 +26,13 @@ class Dqn:
     """A Q-network in training, in one of several equal processes."""
 
     def __init__(
-        self, settings: Settings, network: TorchNetwork, envs: Envs, group: Group, seed: int
+        self,
+        settings: Settings,
+        network: TorchNetwork,
+        envs: Envs,
+        group: Group,
+        seed: int,
+        dtype: torch.dtype = torch.float32,
     ):
         """Allocate the replay buffer of the group's share of the environments.
 
@@ -34,7 +40,7 @@ class Dqn:
         """
         self._settings, self.network, self._envs, self._group = settings, network, envs, group
         self.updates, self.figures = 0, {"loss": float("nan"), "td_error": float("nan")}
-        self._device = next(network.parameters()).device
+        self._device, self._dtype = next(network.parameters()).device, dtype
         self._target = copy.deepcopy(network).requires_grad_(requires_grad=False)
         self.optimizer = torch.optim.Adam(network.parameters(), settings.learning_rate, fused=True)
         own, shape = len(envs.obs), envs.obs.shape[1:]
@@ -89,7 +95,7 @@ class Dqn:
     @torch.no_grad()
     def best_actions(self, obs: np.ndarray) -> np.ndarray:
         """Return the greedy actions, (n,), of observations."""
-        values, state = self.network(torch.from_numpy(obs).to(self._device))
+        values, state = self.network(torch.from_numpy(obs).to(self._device), self._dtype)
         return self._combined(values, state).argmax(1).cpu().numpy()
 
     def _combined(self, values: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
@@ -105,7 +111,7 @@ class Dqn:
             group["lr"] = settings.learning_rate * remaining
         batch = self.buffer.sample(settings.batch_size // self._group.size, self._rng)
         expected = self._targets(batch)
-        found = self._combined(*self.network(batch.obs)).gather(1, batch.actions[:, None])[:, 0]
+        found = self._combined(*self.network(batch.obs, self._dtype)).gather(1, batch.actions[:, None])[:, 0]
         loss = functional.smooth_l1_loss(found, expected)
         self.optimizer.zero_grad()
         loss.backward()
@@ -120,9 +126,9 @@ class Dqn:
     @torch.no_grad()
     def _targets(self, batch: ReplayBatch) -> torch.Tensor:
         """Return the target values, (n,) float32, of the actions."""
-        values = self._combined(*self._target(batch.next_obs))
+        values = self._combined(*self._target(batch.next_obs, self._dtype))
         if self._settings.double:
-            chosen = self._combined(*self.network(batch.next_obs)).argmax(1, keepdim=True)
+            chosen = self._combined(*self.network(batch.next_obs, self._dtype)).argmax(1, keepdim=True)
             best = values.gather(1, chosen)[:, 0]
         else:
             best = values.max(1).values

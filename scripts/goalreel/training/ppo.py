@@ -32,12 +32,18 @@ class Ppo:
     """A policy in training, in one of several equal processes."""
 
     def __init__(
-        self, settings: Settings, network: TorchNetwork, envs: Envs, group: Group, seed: int
+        self,
+        settings: Settings,
+        network: TorchNetwork,
+        envs: Envs,
+        group: Group,
+        seed: int,
+        dtype: torch.dtype = torch.float32,
     ):
         """Prepare to play the group's share of the environments, with weights for `initialize`."""
         self._settings, self.network, self._envs, self._group = settings, network, envs, group
         self.updates, self.figures = 0, dict.fromkeys(("loss", *_FIGURES), float("nan"))
-        self._device = next(network.parameters()).device
+        self._device, self._dtype = next(network.parameters()).device, dtype
         self.optimizer = torch.optim.Adam(
             network.parameters(), settings.learning_rate, eps=1e-5, fused=True
         )
@@ -67,7 +73,7 @@ class Ppo:
 
     @torch.no_grad()
     def _evaluate(self, obs: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        logits, values = self.network(torch.from_numpy(obs).to(self._device))
+        logits, values = self.network(torch.from_numpy(obs).to(self._device), self._dtype)
         return logits.cpu(), values.cpu()
 
     def _play(self) -> list[EndedGame]:
@@ -127,7 +133,7 @@ class Ppo:
         for _ in range(settings.n_epochs):
             for part in torch.randperm(len(returns), generator=self._rng).split(size):
                 obs, actions, logs, gains, targets = (column[part] for column in columns)
-                logits, values = self.network(obs)
+                logits, values = self.network(obs, self._dtype)
                 chosen = Categorical(logits=logits)
                 ratio = (chosen.log_prob(actions) - logs).exp()
                 clipped = ratio.clamp(1 - settings.clip_range, 1 + settings.clip_range)

@@ -97,7 +97,7 @@ class _Session:
         if settings.algorithm == "ppo":
             ppo.initialize(self._network)
         self._network.to(device, memory_format=torch.channels_last)
-        self._half = settings.autocast and task.is_pixels and computes_in_half(device)
+        half = settings.autocast and task.is_pixels and computes_in_half(device)
         self.decisions, self.seconds, self.cpu_seconds, self.sessions = 0, 0.0, 0.0, 0
         self.evaluations: list[Evaluation] = []
         self.kept: dict[int, Mapping] = {}  # weights of the chosen checkpoints, best and latest
@@ -119,7 +119,10 @@ class _Session:
         self._envs = make_envs(task, settings, int(root[0]), group.share(settings.n_envs))
         kind = Dqn if settings.algorithm == "dqn" else ppo.Ppo
         seed = int(root[1]) + group.rank
-        self._algorithm = kind(settings, self._network, self._envs, group, seed)
+        self._algorithm = kind(
+            *(settings, self._network, self._envs, group, seed),
+            torch.bfloat16 if half else torch.float32,
+        )
         if state:
             self._network.load_state_dict(state["network"])
             self._algorithm.optimizer.load_state_dict(state["optimizer"])
@@ -148,9 +151,7 @@ class _Session:
         with closing(self._envs):
             self._evaluate(progress)
             while self.decisions < self.settings.total_timesteps and not self._is_solved():
-                half = torch.autocast(self._network.offset.device.type, torch.bfloat16, self._half)
-                with half:
-                    games = self._algorithm.iterate(self.decisions)
+                games = self._algorithm.iterate(self.decisions)
                 self.recent = [*self.recent, *games][-_RECENT:]
                 self.decisions += self._algorithm.decisions
                 if hasattr(self._envs, "exchange"):

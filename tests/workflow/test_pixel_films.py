@@ -89,7 +89,7 @@ def test_edit_reruns_the_affected_jobs_of_a_pixel_film(sources, tmp_path):
     played = {"simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}
     for module in (
         "policies/pixel_policy",
-        "policies/pixel_network",
+        "policies/numpy_network",
         "policies/preprocessing",
         "rendering/warped",
     ):

@@ -69,8 +69,11 @@ class GymnasiumEnvironment:
 
     @property
     def max_envs(self) -> int:
-        """The greatest number of episodes in a batch, small since instances may start slowly."""
-        return 2 if self.id.startswith("ALE/") else 4
+        """The greatest number of episodes in a batch: a shard for ALE, whose networks gain from it.
+
+        Others have few, because instances may start slowly.
+        """
+        return describe(self.id).shard_size if self.id.startswith("ALE/") else 4
 
     def make(self, render_mode: str | None = "rgb_array"):
         """Return a new instance. Raises GoalreelError if Gymnasium cannot make one."""

@@ -17,8 +17,8 @@ from goalreel.environments.environment import Acted, Environment, PerEnv
 from goalreel.environments.seeding import action_generators
 from goalreel.errors import OptionError
 from goalreel.policies.network_file import PixelCheckpoints, read_checkpoints
-from goalreel.policies.pixel_network import SIDE, Actor
-from goalreel.policies.preprocessing import WARPS, shrunk
+from goalreel.policies.numpy_network import NumpyNetwork
+from goalreel.policies.preprocessing import SIDE, WARPS, shrunk
 
 _NOOP = 0
 
@@ -40,14 +40,17 @@ class PixelPolicy:
 
     path: str | os.PathLike
     checkpoints: PixelCheckpoints
-    actor: Actor  # float64, so that rounding does not decide between two actions
+    network: NumpyNetwork
 
     @classmethod
     def load(cls, path: str | os.PathLike, checkpoint: str | int) -> "PixelPolicy":
         """Read a checkpoint of a policy file, see Checkpoints.choose. Raises GoalreelError."""
         checkpoints = read_checkpoints(path, PixelCheckpoints)
         weights = checkpoints.weights[checkpoints.choose(checkpoint)]
-        return cls(path, checkpoints, Actor.of(weights, np.float64))
+        names = {"hidden": "dense0", "values": "dense1"}
+        layers = {name.partition("."): array for name, array in weights.items()}
+        weights = {f"{names.get(k, k)}.{part}": array for (k, _, part), array in layers.items()}
+        return cls(path, checkpoints, NumpyNetwork.of(weights))
 
     @property
     def warp(self) -> str:
@@ -77,25 +80,31 @@ class PixelPolicy:
         return PerEnv(_Game(int(draw * most)) for draw in draws)
 
     def act(self, observations: Sequence, environment: Environment, generators: PerEnv) -> Acted:
-        """Return the actions, (num_envs,), each computed from its own episode only."""
+        """Return the actions, (num_envs,), each of which depends on its own episode only."""
         meanings = environment.action_meanings if self.checkpoints.game["fire"] else ()
         fire = meanings.index("FIRE") if "FIRE" in meanings else None  # starts the game
         games = zip(generators, observations, strict=True)
-        actions = [self._act(game, obs, fire) for game, obs in games]
+        deciding = [game for game, frame in games if self._sees(game, frame, fire)]
+        if deciding:
+            chosen = self.network.act(np.stack([game.stack for game in deciding]))
+            for game, action in zip(deciding, chosen.tolist(), strict=True):
+                game.action = action
+        actions = [game.action for game in generators]
         return np.array(actions, environment.actions.stored_dtype), generators
 
-    def _act(self, game: _Game, frame: np.ndarray, fire: int | None) -> int:
+    def _sees(self, game: _Game, frame: np.ndarray, fire: int | None) -> bool:
+        """Show a frame to the policy, and return whether the game needs a new action."""
         skip = self.checkpoints.game["frame_skip"]
         since = game.frames - max(game.noops, fire is not None)  # frames since the first decision
         game.frames += 1
         if since < 0:
-            return fire if fire is not None and game.frames == 1 else _NOOP
-        if since % skip == 0:
+            game.action = fire if fire is not None and game.frames == 1 else _NOOP
+        elif since % skip == 0:
             game.stack = self._stacked(game, frame)
-            game.action = int(self.actor.values(game.stack[None])[0].argmax())
+            return True
         elif since % skip == skip - 1 and self.checkpoints.game["maximum"]:
             game.before = frame
-        return game.action
+        return False
 
     def _stacked(self, game: _Game, frame: np.ndarray) -> np.ndarray:
         """Return the next observation, (stack, 84, 84) uint8; the first one repeats its frame."""

@@ -30,7 +30,7 @@ USED_WHEN: dict[str, Callable[[Run], bool]] = {
     "goalreel.policies.user_function": _plays("python"),
     "goalreel.policies.stable_baselines3": _plays("sb3"),
     "goalreel.policies.pixel_policy": _PIXELS,
-    "goalreel.policies.pixel_network": _PIXELS,
+    "goalreel.policies.numpy_network": _PIXELS,
     "goalreel.policies.preprocessing": _PIXELS,
     "goalreel.simulation.played_episodes": lambda run: run.select is not None,
     "goalreel.simulation.minari_episodes": _replays,

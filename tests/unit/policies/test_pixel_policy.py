@@ -9,6 +9,7 @@ from pixel_policies import random_policy
 from recordings import same_episodes
 
 from goalreel.environments.environment import make_environment
+from goalreel.policies.numpy_network import NumpyNetwork
 from goalreel.policies.parameters import pixel_kwargs
 from goalreel.policies.policy import make_policy
 from goalreel.policies.preprocessing import WARPS
@@ -19,24 +20,24 @@ CAR, BREAKOUT, FREEWAY = "MountainCar-v0", "ALE/Breakout-v5", "ALE/Freeway-v5"
 
 
 class Watching:
-    """An actor that keeps its observations."""
+    """A network that keeps its observations."""
 
-    def __init__(self, actor):
-        self.actor, self.stacks = actor, []
+    def __init__(self, network):
+        self.network, self.stacks = network, []
 
-    def values(self, stacks):
-        self.stacks.append(stacks[0].copy())
-        return self.actor.values(stacks)
+    def act(self, stacks):
+        self.stacks += list(stacks)
+        return self.network.act(stacks)
 
 
 def played(path, seeds, step_limits=None, **config):
     """Return the policy, its episodes, and its observations."""
     policy = make_policy({"name": "pixels", "file": path, "checkpoint": "best"})
     environment = with_network_view(make_environment(config), policy.warp)
-    policy = replace(policy, actor=Watching(policy.actor))
+    policy = replace(policy, network=Watching(policy.network))
     policy.check(environment)
     episodes = simulate_episodes(np.array(seeds), environment, policy, step_limits)
-    return policy, episodes, policy.actor.stacks
+    return policy, episodes, policy.network.stacks
 
 
 @pytest.mark.parametrize(("game", "actions", "fire"), [(BREAKOUT, 4, 1), (FREEWAY, 3, 0)])
@@ -83,12 +84,13 @@ def test_pixel_policy_observes_gymnasium_car(skip, tmp_path):
     env = gymnasium.make(CAR, render_mode="rgb_array")
     env.reset(seed=5)
     seen = [WARPS[policy.warp](env.render())] * 4
+    in_float64 = NumpyNetwork(policy.network.network.weights, np.float64)
     for step, action in enumerate(episodes[0].actions.tolist()):
         if step % skip == 0:
             if step:
                 seen = [*seen[1:], WARPS[policy.warp](env.render())]
             assert np.array_equal(stacks[step // skip], np.stack(seen))
-            expected = int(policy.actor.actor.values(np.stack(seen)[None])[0].argmax())
+            expected = int(np.argmax(in_float64.values(np.stack(seen)[None])))
         assert action == expected
         env.step(action)
     assert len(stacks) == -(-33 // skip)

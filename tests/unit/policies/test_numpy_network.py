@@ -1,0 +1,77 @@
+"""The greedy choice of a network is the same in any batch, and as exact as it needs to be."""
+
+import numpy as np
+import pytest
+
+from goalreel.policies import numpy_network
+from goalreel.policies.numpy_network import NumpyNetwork
+
+
+def random_network(seed=0, dtype=np.float32, frames=0, hidden=(64,), actions=4) -> NumpyNetwork:
+    """Return a network of 84x84 frames, or of 4 numbers if `frames` is 0."""
+    rng, weights, inputs = np.random.default_rng(seed), {}, 4
+    convolutions = ((8, frames, 8, 8), (16, 8, 4, 4), (16, 16, 3, 3)) if frames else ()
+    shapes = {f"convolution{place}": shape for place, shape in enumerate(convolutions)}
+    inputs = 16 * 7 * 7 if frames else 4
+    for place, outputs in enumerate((*hidden, actions)):
+        shapes[f"dense{place}"], inputs = (outputs, inputs), outputs
+    for name, shape in shapes.items():
+        size = np.sqrt(2 / np.prod(shape[1:])) / (100 if name == "convolution0" else 1)
+        weights[f"{name}.weight"] = rng.normal(0, size, shape).astype(np.float32)
+        weights[f"{name}.bias"] = rng.normal(0, 0.1, shape[0]).astype(np.float32)
+    return NumpyNetwork.of(weights, dtype)
+
+
+def observations(count: int, frames=0) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    if frames:
+        return rng.integers(0, 256, (count, frames, 84, 84), np.uint8)
+    return rng.normal(0, 1, (count, 4))
+
+
+@pytest.mark.parametrize(("frames", "count"), [(0, 300), (3, 40)])
+def test_network_acts_the_same_in_any_batch(frames, count):
+    network, obs = random_network(frames=frames), observations(count, frames)
+    expected = NumpyNetwork(network.weights, np.float64).values(obs).argmax(axis=1)
+    assert len(set(expected.tolist())) > 1
+    for size in (1, 2, 7, 20):
+        parts = [network.act(obs[first : first + size]) for first in range(0, count, size)]
+        assert np.array_equal(np.concatenate(parts), expected), size
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("frames", "hidden"), [(0, (64, 64)), (0, (256, 256)), (4, (64,))])
+def test_errors_are_below_their_estimate(dtype, frames, hidden):
+    network = random_network(3, dtype, frames, hidden)
+    obs = observations(2 if frames else 100, frames)
+    values, errors = network._evaluate(obs)
+    exact = np.array([network.exact(one) for one in obs])
+    assert (np.abs(values - exact).max(axis=1) <= errors).all()
+    assert (errors < 1e3 * np.finfo(dtype).eps * np.abs(exact).max(axis=1)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_close_values_are_computed_more_precisely(dtype):
+    """Two actions have equal weights, in another order. They are equal, so the first wins."""
+    weights = dict(random_network(5, hidden=(64, 64)).weights)
+    order, matrix = np.random.default_rng(0).permutation(64), weights["dense2.weight"][0]
+    for part in ("weight", "bias"):
+        inner = weights[f"dense1.{part}"]
+        weights[f"dense1.{part}"] = np.concatenate([inner, inner[order]])
+    nothing = np.zeros(64, np.float32)
+    weights["dense2.weight"] = np.stack([[*matrix, *nothing], [*nothing, *matrix[order]]])
+    weights["dense2.bias"] = np.zeros(2, np.float32)
+    twins, obs = NumpyNetwork.of(weights, dtype), observations(100)
+    values = twins.values(obs)
+    assert (values[:, 0] < values[:, 1]).any(), "else a plain argmax would do"
+    assert (twins.act(obs) == 0).all()
+
+
+def test_clear_decisions_stay_in_float32(monkeypatch):
+    network, obs = random_network(frames=2), observations(20, 2)
+    in_float64, asked = NumpyNetwork(network.weights, np.float64).values(obs).argmax(axis=1), []
+    keep = lambda self, one: asked.append(one) or 0  # noqa: E731
+    monkeypatch.setattr(NumpyNetwork, "_act_precisely", keep)
+    assert np.array_equal(network.act(obs), in_float64) and not asked
+    monkeypatch.setattr(numpy_network, "_CLEAR", np.inf)
+    assert (network.act(obs) == 0).all() and len(asked) == 20

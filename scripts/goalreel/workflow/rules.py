@@ -58,9 +58,10 @@ class Rule:
         """The priority: all shards wait for an atlas, so its job starts first."""
         return int(STAGES[self.stage].scope == "any")
 
-    def threads(self, cores: int | None) -> int:
-        """Return the number of threads of a job, as `Plan.threads`."""
-        return max(plan.threads(self.stage, cores) for plan in self.plans.values())
+    @property
+    def threads(self) -> int:
+        """The number of threads of a job."""
+        return max(plan.threads(self.stage) for plan in self.plans.values())
 
     def resources(self) -> dict[str, Callable[..., int]]:
         """Return the functions of a job that return its memory in MB and run time in minutes."""

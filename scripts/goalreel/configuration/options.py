@@ -243,8 +243,8 @@ class Train(Section):
     """The layers. For frames, `small` has 16 and 32 filters and 256 units (Mnih et al., 2013),
     `nature` has 32, 64 and 64 filters and 512 units (Mnih et al., 2015), and `narrow` is cheaper
     than both. For states, a list such as `[64, 64]` has the units of the hidden layers. A callable
-    of your own takes the shape of an observation and the number of outputs, and returns a
-    `torch.nn.Module`."""
+    of your own takes the shape of an observation and returns a `torch.nn.Module` that turns a batch
+    of observations into features, (batch, n). An edit of its file trains again."""
     dueling: Boolean | None = None
     """DQN: whether the network has one layer for the value of a state and one for the advantages of
     the actions (Wang et al., 2016)."""

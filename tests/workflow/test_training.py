@@ -15,6 +15,7 @@ from goalreel.workflow.config import load_config
 from goalreel.workflow.hooks import _with_trained_policy
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.resources import memory_mb
+from goalreel.workflow.rules import Plans
 from goalreel.workflow.suite import expand
 
 CART = {"env": "CartPole-v1", "policy": "trained"}
@@ -117,6 +118,7 @@ def test_edit_of_own_network_trains_and_plays_again(spec_of, tmp_path, monkeypat
     before = spec_of(options), spec_of(options, "simulate")
     (tmp_path / "layers.py").write_text("WIDTH = 33\n")
     after = spec_of(options), spec_of(options, "simulate")
+    after = spec_of(options), spec_of(options, "simulate")
     assert all(a != b for a, b in zip(before, after, strict=True))
 
 
@@ -155,6 +157,16 @@ def test_training_seeds_of_a_suite_train_a_network_each():
     with pytest.raises(GoalreelError, match="so all trainings are the same") as error:
         expand({"suite": {"training_seed": [1, 2]}, "policy": "random"})
     check_form(str(error.value))
+
+
+def test_target_train_trains_each_network_of_a_suite():
+    suite_runs = expand({"suite": {"training_seed": [1, 2]}, "policy": "trained"})
+    configs = {name: load_config(run.options) for name, run in suite_runs.items()}
+    plans = Plans(configs, suite_runs, REPOSITORY / "scripts", 0)
+    assert {file for file in plans.targets["train"] if file.endswith("policy.npz")} == {
+        "results/1/train/policy.npz",
+        "results/2/train/policy.npz",
+    }
 
 
 OWN = {"env": "own_environment:Catch-v0", "episodes": 3, "shard_size": 3}

@@ -11,7 +11,7 @@ from goalreel.errors import GoalreelError
 from goalreel.workflow.plan import Plan, code_of
 from goalreel.workflow.resources import memory_mb, run_minutes
 from goalreel.workflow.run import Run
-from goalreel.workflow.stages import APART, STAGES, VIEWS, WILDCARDS
+from goalreel.workflow.stages import STAGES, VIEWS, WILDCARDS
 from goalreel.workflow.suite import SuiteRun
 from goalreel.workflow.suite_plan import SuitePlan
 
@@ -145,7 +145,7 @@ class Plans:
         targets = {
             view: [file for plan in plans if view in plan.stages for file in plan.files(view)]
             for view in self.stages
-            if view in {*VIEWS, "verify"} - APART
+            if view in {*VIEWS, "train", "verify"}
         }
         return targets | {"compare": self.suite.comparisons, "index": self.suite.files("index")}
 

@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 
 _SHARED = {
-    **{"frame_skip": 1, "network": None, "dueling": False, "processes": 1, "max_grad_norm": 0.5},
+    **{"frame_skip": 1, "network": None, "processes": 1, "max_grad_norm": 0.5},
     **{"eval_freq": 50_000, "n_eval_episodes": 20, "checkpoints": []},
 }
 # RL Baselines3 Zoo's values for Atari, and for PPO in environments that it does not name.
-_DEFAULTS = {
+DEFAULTS = {
     "dqn": {
         **{"learning_rate": 1e-3, "gamma": 0.99, "n_envs": 16, "batch_size": 128},
         **{"total_timesteps": 200_000, "buffer_size": 100_000, "learning_starts": 1_000},
         **{"train_freq": 4, "gradient_steps": 1, "target_update_interval": 500, "n_steps": 3},
-        **{"double": True, "exploration_fraction": 0.1, "exploration_final_eps": 0.05},
+        **{"exploration_fraction": 0.1, "exploration_final_eps": 0.05},
+        **{"dueling": False, "double": True},
     },
     "ppo": {
         **{"learning_rate": 1e-3, "gamma": 0.99, "n_envs": 16, "batch_size": 256, "n_steps": 64},
@@ -103,5 +104,5 @@ def with_defaults(section: Mapping, env: str) -> dict:
     algorithm = section.get("algorithm") or preset["algorithm"]
     if algorithm != preset["algorithm"]:
         preset = {name: preset[name] for name in ("frame_skip", "processes") if name in preset}
-    values = _SHARED | _DEFAULTS[algorithm] | preset | {"algorithm": algorithm}
+    values = _SHARED | DEFAULTS[algorithm] | preset | {"algorithm": algorithm}
     return {n: values.get(n) if value is None else value for n, value in section.items()}

@@ -7,9 +7,10 @@ import numpy as np
 import torch
 
 from goalreel.policies.torch_network import TorchNetwork
-from goalreel.training.envs import EndedGame, Task, make_envs
+from goalreel.training.envs import EndedGame, Task
 from goalreel.training.processes import Group
 from goalreel.training.settings import Settings
+from goalreel.training.tasks import make_envs
 
 _SEED = 10_000  # a training uses hashes of its own seed
 

@@ -23,11 +23,12 @@ from goalreel.provenance.spec import Spec
 from goalreel.training import ppo
 from goalreel.training.checkpoint import FREE, part_of, read_checkpoint, write_checkpoint
 from goalreel.training.dqn import Dqn
-from goalreel.training.envs import EndedGame, Task, make_envs, make_task
+from goalreel.training.envs import EndedGame, Task
 from goalreel.training.evaluation import Evaluation, evaluate
 from goalreel.training.processes import Group, interrupts, run_group
 from goalreel.training.progress import EVERY, Progress, write_rows
 from goalreel.training.settings import Settings
+from goalreel.training.tasks import make_envs, make_task
 
 _RECENT = 100  # finished games of a process whose means are shown
 _SAVE_EVERY = 600.0  # seconds

@@ -29,7 +29,7 @@ class _MarioEnv:
         noop = self._settings.noop
         for _ in range(self._rng.integers(1, noop + 1) if noop else 0):
             self._frame(_NOOP)
-        self._lives, self.obs = self.env.lives(), self._seen()
+        self._lives, self.obs = self.env.info()["life"], self._seen()
 
     def _frame(self, action: int) -> tuple[float, bool]:
         """Play one frame, and return its reward and whether the game is over."""
@@ -49,8 +49,8 @@ class _MarioEnv:
             total += reward
             if over:
                 break
-        next_obs, lives = self._seen(), self.env.lives()
-        died = 0 < lives < self._lives
+        next_obs, lives = self._seen(), self.env.info()["life"]
+        died = lives < self._lives
         self._lives, self.obs, ended = lives, next_obs, None
         if over:
             ended = self._return, self._distance

@@ -253,8 +253,8 @@ class Pixels(Section):
 
     game: Annotated[text("the id of a game"), checked(family_of)] | None = None
     """The game: `MountainCar-v0`, a game of ale-py such as `ALE/Breakout-v5`, or one of
-    gym-super-mario-bros such as `SuperMarioBros-1-1-v0`, which needs a Python interpreter of its
-    own (`pixels.python`). `null` is `env`, or `MountainCar-v0` if that is not a game."""
+    gym-super-mario-bros such as `SuperMarioBros-1-1-v0`. `null` is `env`, or `MountainCar-v0` if
+    that is not a game."""
     frame_skip: integer(1, 60) | None = None
     """The number of frames for which each action is repeated. The network sees one of them."""
     network: Literal["small", "nature"] | None = None

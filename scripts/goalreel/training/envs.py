@@ -1,4 +1,4 @@
-"""Vectorized environments that a training plays, and `make_envs`, which makes those of any id.
+"""The task that is learned, and the interface of the vectorized environments that play it.
 
 They reset ended episodes. Observations are stacks of gray frames, uint8, or flattened states,
 float32.
@@ -8,18 +8,11 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from goalreel.environments.environment import gymnasiums_environment
-from goalreel.environments.registry import describe
 from goalreel.environments.seeding import SEED_BITS
-from goalreel.errors import GoalreelError, OptionError
-from goalreel.policies.preprocessing import SIDE, WARPS
-from goalreel.training.settings import Settings
-
-_LEAST_SIDE = 36  # pixels; smaller arrays are states, such as a board
+from goalreel.training.processes import Group
 
 
 @dataclass(frozen=True)
@@ -44,17 +37,37 @@ class Step:
     ended: tuple[EndedGame, ...] = ()
 
 
-class Envs(Protocol):
-    """Vectorized environments."""
+class Envs:
+    """Vectorized environments.
+
+    Attributes:
+        num_actions: the number of actions.
+        obs: (num_envs, *shape), to act on, after any reset.
+    """
 
     num_actions: int
-    obs: np.ndarray  # (num_envs, *shape), to act on, after any reset
+    obs: np.ndarray
 
     def step(self, actions: np.ndarray) -> Step:
         """Take (num_envs,) int64 actions, and reset ended episodes; later steps keep the arrays."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Free the resources of the environments."""
+
+    def exchange(self, group: Group) -> None:
+        """Share what all processes have seen, after each iteration."""
+
+    def figures(self) -> dict[str, float]:
+        """Return own columns of the table of progress."""
+        return {}
+
+    def state(self) -> dict:
+        """Return what `load` restores. Games begin again."""
+        return {}
+
+    def load(self, state: Mapping) -> None:
+        """Restore a state."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +105,7 @@ def push_frames(stacks: np.ndarray, frames: np.ndarray, first: np.ndarray) -> np
     return after
 
 
-class StackedFrames:
+class StackedFrames(Envs):
     """Environments whose observations are the latest frames of others'."""
 
     def __init__(self, envs: Envs, stack: int):
@@ -110,131 +123,3 @@ class StackedFrames:
     def close(self) -> None:
         """Close the environments."""
         self._envs.close()
-
-
-class GymnasiumEnvs:
-    """Instances of any Gymnasium environment with discrete actions, stepped one after another."""
-
-    def __init__(self, task: Task, frame_skip: int, seeds: list[Iterator[int]]):
-        self._environment = gymnasiums_environment(task.config)
-        self._envs = [self._environment.make(None) for _ in seeds]
-        self.num_actions, self._task, self._frame_skip = task.num_actions, task, frame_skip
-        space = self._envs[0].action_space
-        self._first_action = int(space.start)
-        self._seeds = seeds
-        self._returns, self._steps = np.zeros(len(seeds)), np.zeros(len(seeds), int)
-        self._observe = _observer(self._envs[0].observation_space)
-        self.obs = np.stack([self._reset(index) for index in range(len(seeds))])
-
-    def _reset(self, index: int) -> np.ndarray:
-        return self._observe(self._envs[index].reset(seed=next(self._seeds[index]))[0])
-
-    def step(self, actions: np.ndarray) -> Step:
-        """Repeat each action for `frame_skip` steps, or until its episode ends."""
-        rows, obs, ended = [], [], []
-        for index, action in enumerate((actions + self._first_action).tolist()):
-            total = 0.0
-            for _ in range(self._frame_skip):
-                raw, reward, terminated, truncated, _ = self._envs[index].step(action)
-                total += float(reward)
-                if terminated or truncated:
-                    break
-            self._returns[index] += total
-            self._steps[index] += 1
-            next_obs = self._observe(raw)
-            rows.append((total, terminated, truncated, next_obs))
-            if terminated or truncated:
-                ended.append(EndedGame(index, float(self._returns[index]), int(self._steps[index])))
-                self._returns[index], self._steps[index] = 0.0, 0
-                next_obs = self._reset(index)
-            obs.append(next_obs)
-        self.obs = np.stack(obs)
-        rewards, terminated, truncated, next_obs = zip(*rows, strict=True)
-        flags = np.array(terminated, bool), np.array(truncated, bool)
-        return Step(np.array(rewards, np.float32), *flags, np.stack(next_obs), tuple(ended))
-
-    def close(self) -> None:
-        """Close all instances."""
-        for env in self._envs:
-            env.close()
-
-
-def _observer(space):
-    """Return the function from an environment's observation to a frame or a flat state."""
-    from gymnasium.spaces import flatten
-
-    if is_picture(space):
-        return lambda obs: WARPS["pillow"](np.asarray(obs))
-    return lambda obs: flatten(space, obs).astype(np.float32)
-
-
-def is_picture(space) -> bool:
-    """Return whether an observation space is that of pictures, gray or RGB."""
-    shape = getattr(space, "shape", None) or ()
-    channels = shape[2:] in ((), (1,), (3,))
-    is_large = len(shape) >= 2 and min(shape[:2]) >= _LEAST_SIDE
-    return is_large and channels and getattr(space, "dtype", None) == np.uint8
-
-
-def make_task(config: Mapping, settings: Settings) -> Task:
-    """Return the task of a stage's configuration.
-
-    Raises GoalreelError if the environment cannot be made, or if its actions or observations are
-    none that a network of goalreel takes.
-    """
-    from gymnasium import spaces
-
-    env = config["env"]
-    name = env.rpartition(":")[2]
-    pixels = {"warp": "pillow", "maximum": False, "noop": 0, "fire": False, "marks": False}
-    if settings.pixels and not describe(env).has_atlas:
-        raise OptionError("train.pixels", f"{env} is not drawn here. Use env=MountainCar-v0.")
-    environment = gymnasiums_environment(config)
-    actions, space = environment.action_space, environment.observation_space
-    environment.close()
-    if not isinstance(actions, spaces.Discrete):
-        problem = f"{env} has the actions {actions}. Training takes discrete ones"
-        raise GoalreelError(f"env: {problem}, as those of CartPole-v1.")
-    if name.startswith("ALE/"):
-        pixels |= {"warp": "area", "maximum": settings.frame_skip > 1, "noop": 30, "fire": True}
-    elif name.startswith("SuperMarioBros-"):
-        pixels |= {"warp": "mario", "noop": 30, "marks": True}
-    elif not settings.pixels and not is_picture(space):
-        try:
-            shape = (spaces.flatdim(space),)
-        except (NotImplementedError, ValueError):
-            problem = f"{env} has observations that no network takes ({space})"
-            raise GoalreelError(f"env: {problem}. Add a wrapper that makes arrays.") from None
-        flat = spaces.flatten_space(space)
-        low, high = (np.asarray(bound, np.float32).reshape(-1) for bound in (flat.low, flat.high))
-        unbounded = ~(np.isfinite(low) & np.isfinite(high) & (high - low < 1e6))
-        low, high = np.where(unbounded, -1, low), np.where(unbounded, 1, high)
-        own = dict.fromkeys(pixels) | {"obs": "state", "stack": 1}
-        return Task(config, int(actions.n), shape, low, high, own)
-    stack = 4
-    low, high = (90.0, 270.0) if pixels["marks"] else (-255.0, 255.0)
-    low, high = np.float32(low), np.float32(high)
-    own = {**pixels, "obs": "pixels", "stack": stack}
-    return Task(config, int(actions.n), (stack, SIDE, SIDE), low, high, own)
-
-
-def make_envs(task: Task, settings: Settings, seed: int, indices: range) -> Envs:
-    """Return the environments with the given indices; those of a seed and an index always equal."""
-    env, stack = task.config["env"], task.preprocessing["stack"]
-    name = env.rpartition(":")[2]
-    if name.startswith("SuperMarioBros-"):
-        from goalreel.training.mario_envs import MarioEnvs
-
-        return MarioEnvs(task, settings, seed, indices)
-    if settings.pixels:
-        from goalreel.training.mountain_car_envs import CarPixelEnvs
-
-        envs = CarPixelEnvs(settings.frame_skip, [episode_seeds(seed, n) for n in indices])
-    elif name.startswith("ALE/"):
-        from goalreel.training.atari_envs import AtariEnvs
-
-        envs = AtariEnvs(task, settings.frame_skip, seed, indices)
-    else:
-        seeds = [episode_seeds(seed, n) for n in indices]
-        envs = GymnasiumEnvs(task, settings.frame_skip, seeds)
-    return StackedFrames(envs, stack) if task.is_pixels else envs

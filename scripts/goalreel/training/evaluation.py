@@ -7,9 +7,10 @@ import numpy as np
 import torch
 
 from goalreel.policies.torch_network import TorchNetwork
-from goalreel.training.envs import EndedGame, Task, make_envs
+from goalreel.training.envs import EndedGame, Task
 from goalreel.training.processes import Group
 from goalreel.training.settings import Settings
+from goalreel.training.tasks import make_envs
 
 _SEED = 10_000  # a training uses hashes of its own seed
 
@@ -25,6 +26,12 @@ class Evaluation:
     def mean(self, name: str) -> float:
         """Return the mean of an attribute of the games."""
         return sum(getattr(game, name) for game in self.games) / len(self.games)
+
+    def means(self) -> dict[str, float]:
+        """Return the means with Stable-Baselines3's names."""
+        names = {"ep_rew_mean": "return_", "ep_len_mean": "steps"}
+        names |= {"distance_mean": "distance", "success_rate": "success"}
+        return {name: self.mean(own) for name, own in names.items()}
 
     @property
     def score(self) -> tuple[float, float]:

@@ -209,7 +209,9 @@ def _creator_errors(config: Mapping) -> Errors:
         return
     spaces = spaces_of(config)
     if is_training and spaces:
-        yield from policy_errors.spaces_errors(config["env"], **spaces)
+        from goalreel.training.tasks import check_spaces  # it takes NumPy
+
+        check_spaces(config | {"train": policy_errors.training_of(config)}, **spaces)
     if policy["name"] == "sb3":
         policy = with_files(policy, config["env"])
         if error := spaces_error(policy["file"], spaces):

@@ -14,6 +14,6 @@ def train(spec, policy, table, metrics, plot, saved):
 
     trained = training.train(spec.config, saved, spec.code)
     summary = training.write_results(policy, table, metrics, trained, spec)
-    plot_progress(plot, trained.rows, spec.config["env"], spec.text)
-    training.remove_saved(saved)
+    plot_progress(plot, trained.record.rows, spec.config["env"], spec.text)
+    training.remove_saved(saved, spec.config["train"]["processes"])
     return summary

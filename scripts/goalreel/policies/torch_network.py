@@ -1,15 +1,13 @@
 """The networks of a training in PyTorch, and their weights for films."""
 
-import importlib
 import math
-import os
-import sys
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
 from torch import nn
 
+from goalreel.environments.gymnasium_ids import import_module
 from goalreel.errors import OptionError
 
 # Convolutions (filters, side of the kernel, stride) and units of the hidden layer, by name, from
@@ -46,7 +44,7 @@ class TorchNetwork(nn.Module):
         self.register_buffer("offset", middle.float(), persistent=False)
         self.register_buffer("scale", (torch.as_tensor(high) - middle).float(), persistent=False)
         self.body = make_body(shape, network)
-        self.is_own = isinstance(network, str) and network not in NETWORKS
+        self.is_own = is_own(network)
         is_mlp = len(shape) == 1 and not self.is_own
         self.state_body = make_body(shape, network) if is_mlp else None
         with torch.no_grad():
@@ -60,7 +58,7 @@ class TorchNetwork(nn.Module):
 
         dtype: in which the body computes; bfloat16 represents all bytes
         """
-        obs = obs.to(dtype).sub_(self.offset).div_(self.scale)
+        obs = obs.to(dtype, copy=True).sub_(self.offset).div_(self.scale)
         if obs.ndim == 4:
             obs = obs.contiguous(memory_format=torch.channels_last)
         # A context for each call, since it keeps the weights that it has cast.
@@ -70,9 +68,14 @@ class TorchNetwork(nn.Module):
         return self.actions(features.float()), self.state(other.float())[:, 0]
 
 
+def is_own(network) -> bool:
+    """Return whether the option `train.network` names a user's own body."""
+    return isinstance(network, str) and network not in NETWORKS
+
+
 def make_body(shape: Sequence[int], network) -> nn.Module:
     """Return a module from observations to features, see TorchNetwork."""
-    if isinstance(network, str) and network not in NETWORKS:
+    if is_own(network):
         return own_body(network, shape)
     layers: list[nn.Module] = []
     if len(shape) == 3:
@@ -93,10 +96,8 @@ def make_body(shape: Sequence[int], network) -> nn.Module:
 def own_body(name: str, shape: Sequence[int]) -> nn.Module:
     """Return what the user's `module:callable` returns for a shape. Raises OptionError."""
     module, _, attribute = name.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
     try:
-        body = getattr(importlib.import_module(module), attribute)(tuple(shape))
+        body = getattr(import_module(module), attribute)(tuple(shape))
         with torch.no_grad():
             features = body(torch.zeros(2, *shape))
     except Exception as error:  # the user's code
@@ -131,7 +132,7 @@ def weights_for_acting(network: TorchNetwork, dueling: bool = False) -> dict[str
         is_dense = place >= convolutions
         name = f"dense{place - convolutions}" if is_dense else f"convolution{place}"
         weights |= _named(name, weight, bias)
-    last = _folded_head(network, dueling)
+    last = _folded_head(network, dueling and network.state_body is None)
     return weights | _named(f"dense{len(layers) - convolutions}", *last)
 
 

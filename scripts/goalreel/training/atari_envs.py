@@ -6,12 +6,12 @@ import numpy as np
 
 from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.policies.preprocessing import SIDE
-from goalreel.training.envs import EndedGame, Step, Task
+from goalreel.training.envs import EndedGame, Envs, Step, Task
 
 _MAX_FRAMES = 18_000  # per game: five minutes, as in the evaluations of Mnih et al., 2015
 
 
-class AtariEnvs:
+class AtariEnvs(Envs):
     """An ALE game, resized by area interpolation. Rewards are clipped to their signs."""
 
     def __init__(self, task: Task, frame_skip: int, seed: int, indices: range):

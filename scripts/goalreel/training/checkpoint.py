@@ -4,8 +4,7 @@ A file is an archive of `torch.save` with weights and plain values only:
 
     kind, version     "goalreel training" and the version of this layout
     identity          the settings that must agree to resume
-    decisions         of the training, equal in the files of all processes
-    state             of algorithm, environments and progress
+    state             of network, algorithm, environments and record
 
 The file ends with a checksum. `weights_only=True` makes `torch.load` reject code. A damaged file
 raises no `UnusableFileError`, because the workflow would delete hours of training.
@@ -34,10 +33,10 @@ def part_of(saved: Path, rank: int) -> Path:
     return saved.with_stem(f"{saved.stem}-{rank}") if rank else saved
 
 
-def write_checkpoint(path: os.PathLike, identity: Mapping, decisions: int, state: Mapping) -> None:
+def write_checkpoint(path: os.PathLike, identity: Mapping, state: Mapping) -> None:
     """Replace the file of a process atomically."""
     known = json.loads(canonical(dict(identity)))  # PyTorch reads no classes of a spec
-    content = _KIND | {"identity": known, "decisions": decisions, "state": dict(state)}
+    content = _KIND | {"identity": known, "state": dict(state)}
     with replacing(path) as temporary:
         torch.save(content, temporary)
         with zipfile.ZipFile(temporary, "a") as archive:
@@ -45,8 +44,8 @@ def write_checkpoint(path: os.PathLike, identity: Mapping, decisions: int, state
         write_trailer(temporary)
 
 
-def read_checkpoint(path: str | os.PathLike, identity: Mapping) -> tuple[int, dict]:
-    """Return the decisions and the state of a process.
+def read_checkpoint(path: str | os.PathLike, identity: Mapping) -> dict:
+    """Return the state of a process.
 
     Raises GoalreelError if the file is damaged, contains code, or has another identity.
     """
@@ -59,7 +58,7 @@ def read_checkpoint(path: str | os.PathLike, identity: Mapping) -> tuple[int, di
         if differences := _differences(content["identity"], identity):
             fix = "Restore these settings, or delete it to start the training again."
             raise GoalreelError(differences)
-        return content["decisions"], content["state"]
+        return content["state"]
     except Exception as error:  # pickle, zipfile and PyTorch raise many kinds
         problem = error.problem if isinstance(error, UnusableFileError) else str(error)
         problem = problem.partition("\n")[0] or type(error).__name__

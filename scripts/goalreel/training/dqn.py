@@ -45,9 +45,7 @@ class Dqn:
         self.optimizer = torch.optim.Adam(network.parameters(), settings.learning_rate, fused=True)
         own, shape = len(envs.obs), envs.obs.shape[1:]
         size = settings.buffer_size * own // settings.n_envs
-        self.buffer = ReplayBuffer(
-            own, size, shape, settings.n_steps, settings.gamma, self._device
-        )
+        self.buffer = ReplayBuffer(own, size, shape, settings.n_steps, settings.gamma, self._device)
         self._episode_step = np.zeros(own, np.int32)
         self._numpy_rng = np.random.default_rng(seed)
         self._rng = torch.Generator(self._device).manual_seed(seed)
@@ -111,7 +109,9 @@ class Dqn:
             group["lr"] = settings.learning_rate * remaining
         batch = self.buffer.sample(settings.batch_size // self._group.size, self._rng)
         expected = self._targets(batch)
-        found = self._combined(*self.network(batch.obs, self._dtype)).gather(1, batch.actions[:, None])[:, 0]
+        found = self._combined(*self.network(batch.obs, self._dtype)).gather(
+            1, batch.actions[:, None]
+        )[:, 0]
         loss = functional.smooth_l1_loss(found, expected)
         self.optimizer.zero_grad()
         loss.backward()
@@ -128,7 +128,9 @@ class Dqn:
         """Return the target values, (n,) float32, of the actions."""
         values = self._combined(*self._target(batch.next_obs, self._dtype))
         if self._settings.double:
-            chosen = self._combined(*self.network(batch.next_obs, self._dtype)).argmax(1, keepdim=True)
+            chosen = self._combined(*self.network(batch.next_obs, self._dtype)).argmax(
+                1, keepdim=True
+            )
             best = values.gather(1, chosen)[:, 0]
         else:
             best = values.max(1).values

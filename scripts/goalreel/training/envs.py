@@ -1,4 +1,4 @@
-"""Vectorized environments that a training plays, and those that Gymnasium makes.
+"""The task that is learned, and the interface of the vectorized environments that play it.
 
 They reset ended episodes. Observations are stacks of gray frames, uint8, or flattened states,
 float32.
@@ -8,15 +8,11 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from goalreel.environments.environment import gymnasiums_environment
 from goalreel.environments.seeding import SEED_BITS
-from goalreel.policies.preprocessing import WARPS
-
-_LEAST_SIDE = 36  # pixels; smaller arrays are states, such as a board
+from goalreel.training.processes import Group
 
 
 @dataclass(frozen=True)
@@ -41,17 +37,37 @@ class Step:
     ended: tuple[EndedGame, ...] = ()
 
 
-class Envs(Protocol):
-    """Vectorized environments."""
+class Envs:
+    """Vectorized environments.
+
+    Attributes:
+        num_actions: the number of actions.
+        obs: (num_envs, *shape), to act on, after any reset.
+    """
 
     num_actions: int
-    obs: np.ndarray  # (num_envs, *shape), to act on, after any reset
+    obs: np.ndarray
 
     def step(self, actions: np.ndarray) -> Step:
         """Take (num_envs,) int64 actions, and reset ended episodes; later steps keep the arrays."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Free the resources of the environments."""
+
+    def exchange(self, group: Group) -> None:
+        """Share what all processes have seen, after each iteration."""
+
+    def figures(self) -> dict[str, float]:
+        """Return own columns of the table of progress."""
+        return {}
+
+    def state(self) -> dict:
+        """Return what `load` restores. Games begin again."""
+        return {}
+
+    def load(self, state: Mapping) -> None:
+        """Restore a state."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +105,7 @@ def push_frames(stacks: np.ndarray, frames: np.ndarray, first: np.ndarray) -> np
     return after
 
 
-class StackedFrames:
+class StackedFrames(Envs):
     """Environments whose observations are the latest frames of others'."""
 
     def __init__(self, envs: Envs, stack: int):
@@ -107,67 +123,3 @@ class StackedFrames:
     def close(self) -> None:
         """Close the environments."""
         self._envs.close()
-
-
-class GymnasiumEnvs:
-    """Instances of any Gymnasium environment with discrete actions, stepped one after another."""
-
-    def __init__(self, task: Task, frame_skip: int, seeds: list[Iterator[int]]):
-        self._environment = gymnasiums_environment(task.config)
-        self._envs = [self._environment.make(None) for _ in seeds]
-        self.num_actions, self._task, self._frame_skip = task.num_actions, task, frame_skip
-        space = self._envs[0].action_space
-        self._first_action = int(space.start)
-        self._seeds = seeds
-        self._returns, self._steps = np.zeros(len(seeds)), np.zeros(len(seeds), int)
-        self._observe = _observer(self._envs[0].observation_space)
-        self.obs = np.stack([self._reset(index) for index in range(len(seeds))])
-
-    def _reset(self, index: int) -> np.ndarray:
-        return self._observe(self._envs[index].reset(seed=next(self._seeds[index]))[0])
-
-    def step(self, actions: np.ndarray) -> Step:
-        """Repeat each action for `frame_skip` steps, or until its episode ends."""
-        rows, obs, ended = [], [], []
-        for index, action in enumerate((actions + self._first_action).tolist()):
-            total = 0.0
-            for _ in range(self._frame_skip):
-                raw, reward, terminated, truncated, _ = self._envs[index].step(action)
-                total += float(reward)
-                if terminated or truncated:
-                    break
-            self._returns[index] += total
-            self._steps[index] += 1
-            next_obs = self._observe(raw)
-            rows.append((total, terminated, truncated, next_obs))
-            if terminated or truncated:
-                ended.append(EndedGame(index, float(self._returns[index]), int(self._steps[index])))
-                self._returns[index], self._steps[index] = 0.0, 0
-                next_obs = self._reset(index)
-            obs.append(next_obs)
-        self.obs = np.stack(obs)
-        rewards, terminated, truncated, next_obs = zip(*rows, strict=True)
-        flags = np.array(terminated, bool), np.array(truncated, bool)
-        return Step(np.array(rewards, np.float32), *flags, np.stack(next_obs), tuple(ended))
-
-    def close(self) -> None:
-        """Close all instances."""
-        for env in self._envs:
-            env.close()
-
-
-def _observer(space):
-    """Return the function from an environment's observation to a frame or a flat state."""
-    from gymnasium.spaces import flatten
-
-    if is_picture(space):
-        return lambda obs: WARPS["pillow"](np.asarray(obs))
-    return lambda obs: flatten(space, obs).astype(np.float32)
-
-
-def is_picture(space) -> bool:
-    """Return whether an observation space is that of pictures, gray or RGB."""
-    shape = getattr(space, "shape", None) or ()
-    channels = shape[2:] in ((), (1,), (3,))
-    is_large = len(shape) >= 2 and min(shape[:2]) >= _LEAST_SIDE
-    return is_large and channels and getattr(space, "dtype", None) == np.uint8

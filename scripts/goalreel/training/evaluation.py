@@ -27,6 +27,12 @@ class Evaluation:
         """Return the mean of an attribute of the games."""
         return sum(getattr(game, name) for game in self.games) / len(self.games)
 
+    def means(self) -> dict[str, float]:
+        """Return the means with Stable-Baselines3's names."""
+        names = {"ep_rew_mean": "return_", "ep_len_mean": "steps"}
+        names |= {"distance_mean": "distance", "success_rate": "success"}
+        return {name: self.mean(own) for name, own in names.items()}
+
     @property
     def score(self) -> tuple[float, float]:
         """What makes a checkpoint the best: the share of successes if known, then the return."""

@@ -18,7 +18,7 @@ import torch
 
 from goalreel.environments.mario import MarioEnv, Snapshot
 from goalreel.policies.preprocessing import WARPS, paint_mark
-from goalreel.training.envs import EndedGame, Step, Task
+from goalreel.training.envs import EndedGame, Envs, Step, Task
 from goalreel.training.processes import Group
 from goalreel.training.settings import Settings
 
@@ -26,7 +26,7 @@ _SEGMENT = 64  # pixels
 _SEGMENTS = 128  # more than the longest level has
 _BEHIND = 3  # segments after which a game's earlier snapshot is good, and that a start lies before
 _KEPT, _REPLACED = 64, 0.3  # snapshots of a segment, and the probability that one is replaced
-_FORGET = 0.93  # factor of older counts in each update
+_FORGET = 0.93  # factor of older counts with each update, or each game from the start
 _START_SHARE = 0.15  # of games from the level's start; more, the more of them succeed
 _PATIENCE = 100  # decisions without progress that end a game
 _FLAG, _DEATH, _DECISION, _PIXELS = 2.0, -1.5, -0.01, 40.0  # rewards; pixels of a reward of 1
@@ -52,13 +52,13 @@ class _Game:
     marks: list = field(default_factory=list)  # segments entered, with their snapshots
 
 
-class MarioEnvs:
+class MarioEnvs(Envs):
     """A level of Super Mario Bros, whose games share the emulator of the process."""
 
     def __init__(self, task: Task, settings: Settings, seed: int, indices: range):
         """Create and reset all games, and search for paths if games begin on them."""
         own = np.random.SeedSequence(seed, spawn_key=(indices.start,)).generate_state(1)
-        self._rng, self._task = random.Random(int(own[0])), task
+        self._rng, self._task = random.Random(int(own[0])), task  # noqa: S311 - no secrets
         self._frame_skip, self.num_actions = settings.frame_skip, task.num_actions
         kwargs = dict(task.config.get("env_kwargs") or {}) | {"obs_type": "ram"}
         envs = [MarioEnv(task.config["env"], **kwargs) for _ in indices]
@@ -108,7 +108,11 @@ class MarioEnvs:
         reward, over = game.env.advance(action, self._frame_skip)
         x = game.env.x_pos
         game.idle = 0 if x > game.best else game.idle + 1
-        game.best, game.return_, game.steps = max(x, game.best), game.return_ + reward, game.steps + 1
+        game.best, game.return_, game.steps = (
+            max(x, game.best),
+            game.return_ + reward,
+            game.steps + 1,
+        )
         game.stack = np.concatenate([game.stack[1:], self._picture(game.env, chosen)[None]])
         return over
 
@@ -158,9 +162,6 @@ class MarioEnvs:
         """Restore a state."""
         if self._starts:
             self._starts.load(state["shares"])
-
-    def close(self) -> None:
-        """Do nothing: the emulator stays for other games."""
 
 
 Start = tuple[Snapshot, np.ndarray]  # and its stack
@@ -212,7 +213,10 @@ class _Starts:
             self._new[0, now] += 1
             self._new[1, now] += is_flag
             if game.from_reset:
-                self._from_reset = [0.98 * self._from_reset[0] + 1, 0.98 * self._from_reset[1] + is_flag]
+                self._from_reset = [
+                    0.98 * self._from_reset[0] + 1,
+                    0.98 * self._from_reset[1] + is_flag,
+                ]
 
     def exchange(self, group: Group) -> None:
         """Add the counts of all processes."""

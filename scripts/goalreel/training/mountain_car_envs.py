@@ -8,12 +8,12 @@ import numpy as np
 from goalreel.environments.mountain_car import DISCRETE, reset
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION
 from goalreel.rendering.warped import warped_frames
-from goalreel.training.envs import EndedGame, Step
+from goalreel.training.envs import EndedGame, Envs, Step
 
 _FORCE, _GRAVITY = 0.001, 0.0025  # of Gymnasium's MountainCarEnv
 
 
-class CarPixelEnvs:
+class CarPixelEnvs(Envs):
     """Cars whose frames are those of `render()`, resized. The reward is -1 per decision.
 
     A step of one car in plain Python takes about 1.2 µs, as long as one of the 30 NumPy calls of a
@@ -69,6 +69,3 @@ class CarPixelEnvs:
         position = float(reset(np.array([next(self._seeds[index])]))[0, 0])
         self.positions[index] = self._furthest[index] = position
         self._steps[index], self._velocities[index] = 0, 0.0
-
-    def close(self) -> None:
-        """Do nothing."""

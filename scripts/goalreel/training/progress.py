@@ -19,7 +19,7 @@ _TRAIN = ("learning_rate", "n_updates", "loss", "td_error", "policy_gradient_los
 COLUMNS = (
     *(f"time/{name}" for name in ("total_timesteps", "time_elapsed", "cpu_seconds", "fps")),
     *(f"rollout/{name}" for name in _ROLLOUT),
-    *(f"eval/{name}" for name in ("mean_reward", "mean_distance", "success_rate")),
+    *(f"eval/{name}" for name in ("ep_rew_mean", "ep_len_mean", "distance_mean", "success_rate")),
     *(f"train/{name}" for name in (*_TRAIN, "entropy_loss", "approx_kl")),
     *("starts/all_segments", "starts/worst_segment"),
 )
@@ -31,11 +31,11 @@ _LINE = {
     "rollout/exploration_rate": "epsilon",
     "train/loss": "loss",
     "train/entropy_loss": "negative entropy",
-    "eval/mean_reward": "evaluation",
+    "eval/ep_rew_mean": "evaluation",
     "eval/success_rate": "successes in it",
 }
 _PANELS = (
-    ("return", (("rollout/ep_rew_mean", "latest games"), ("eval/mean_reward", "greedy"))),
+    ("return", (("rollout/ep_rew_mean", "latest games"), ("eval/ep_rew_mean", "greedy"))),
     ("successes", (("rollout/success_rate", "latest games"), ("eval/success_rate", "greedy"))),
     ("loss", (("train/loss", "loss"),)),
     ("decisions per second", (("time/fps", "played"),)),
@@ -45,16 +45,16 @@ _PANELS = (
 class Progress:
     """Writes each row to the table at once, so that it can be read during the training."""
 
-    def __init__(self, rows: list[list], total: int, table: Path, tensorboard: Path | None):
+    def __init__(self, rows: list[list], total: int, table: Path):
         """Write the rows so far of a resumed training, to which `take` adds.
 
-        `total` is the number of all decisions, and `tensorboard` a folder for event files.
+        `total` is the number of all decisions. Events for TensorBoard go to the table's folder.
         """
         self.rows, self._table, self._total, self._writer = rows, table, total, None
-        if tensorboard and importlib.util.find_spec("tensorboard"):
+        if importlib.util.find_spec("tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
 
-            self._writer = SummaryWriter(str(tensorboard))
+            self._writer = SummaryWriter(str(table.parent))
         write_rows(table, rows)
 
     def take(self, figures: Mapping[str, float]) -> None:
@@ -68,7 +68,9 @@ class Progress:
                 if value is not None:
                     self._writer.add_scalar(name, value, step)
             self._writer.flush()
-        known = (f"{label} {row[name]:.3g}" for name, label in _LINE.items() if row[name] is not None)
+        known = (
+            f"{label} {row[name]:.3g}" for name, label in _LINE.items() if row[name] is not None
+        )
         start = f"{row['time/time_elapsed']:,.0f} s: {step:,} of {self._total:,} decisions"
         say(", ".join([start, f"{row['time/fps'] or 0:,.0f}/s", *known]))
 

@@ -135,11 +135,13 @@ class ReplayBuffer:
 
     def _observations(self, row: torch.Tensor, env: torch.Tensor) -> torch.Tensor:
         frames = self._rows["frames"]
-        if self._stack == 1:
+        if frames.ndim == 3:  # states
             return frames[row % self.size, env]
         age = self._rows["episode_step"][row % self.size, env]
         places = (row[:, None] - torch.minimum(self._back, age[:, None])) % self.size
-        flat = frames.flatten(0, 1).index_select(0, (places * self.num_envs + env[:, None]).flatten())
+        flat = frames.flatten(0, 1).index_select(
+            0, (places * self.num_envs + env[:, None]).flatten()
+        )
         return flat.view(*places.shape, *frames.shape[2:])
 
 

@@ -8,11 +8,14 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goalreel.environments.seeding import SEED_BITS
-from goalreel.training.processes import Group
+
+if TYPE_CHECKING:  # it needs PyTorch, and the checks of a plan do not
+    from goalreel.training.processes import Group
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Envs:
     def close(self) -> None:
         """Free the resources of the environments."""
 
-    def exchange(self, group: Group) -> None:
+    def exchange(self, group: "Group") -> None:
         """Share what all processes have seen, after each iteration."""
 
     def figures(self) -> dict[str, float]:
@@ -72,7 +75,7 @@ class Envs:
 
 @dataclass(frozen=True)
 class Task:
-    """What is learned: an environment, and how its observations reach the network."""
+    """The task of a training: an environment, and how its observations reach the network."""
 
     config: Mapping  # env, env_kwargs, env_wrappers and max_episode_steps of the run
     num_actions: int

@@ -59,7 +59,7 @@ for planned in plans.rules:
         priority: planned.priority
         conda:
             os.path.join(base, "envs", f"{STAGES[planned.stage].conda}.yaml")
-        threads: planned.threads(workflow.resource_settings.cores)
+        threads: planned.threads
         resources:
             **planned.resources(),
         params:

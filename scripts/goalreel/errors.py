@@ -12,8 +12,11 @@ from pathlib import Path
 
 _MOST_VALUES, _ROOM = 5, 110  # allowed values in a message, and the characters that they take
 _MOST_SHOWN = 40  # characters of a value that a message repeats
-# Options, values and targets that have another name now, which `suggest` returns.
+# Options, values and targets that have another name now, which `suggest` returns. A word that was
+# several of them has several names.
 FORMER_NAMES = {
+    **dict.fromkeys(("dqn", "pixels"), "train trained"),
+    "collectors": "processes",
     "assemble": "prebuilt",
     "check": "check_determinism",
     "max_steps": "max_episode_steps",
@@ -101,8 +104,9 @@ def suggest(word: object, known: Iterable[str]) -> str:
     """Return a question that names the most similar known word, "" if none is similar."""
     import difflib
 
-    known, now = list(known), FORMER_NAMES.get(str(word))
-    close = [now] if now in known else difflib.get_close_matches(str(word), known, 1, cutoff=0.5)
+    known = list(known)
+    close = [now for now in FORMER_NAMES.get(str(word), "").split() if now in known]
+    close = close or difflib.get_close_matches(str(word), known, 1, cutoff=0.5)
     return f"Did you mean {close[0]!r}?" if close else ""
 
 

@@ -18,7 +18,7 @@ STARTS = {"__main__", "stage_program"}  # starts programs of all rooms
 ROOMS = ["files", "mp4", "h264", "provenance", "environments", "policies", "simulation"]
 ROOMS += ["rendering", "encoding", "films", "recorders", "views", "report", "verification"]
 ROOMS += ["training", "configuration", "workflow"]
-LEARNS = {"dqn", "pixels"}  # the programs that train
+LEARNS = {"train"}  # the program that trains
 
 
 def name_of(path: Path) -> str:

@@ -83,8 +83,8 @@ def test_failed_film_raises_and_leaves_nothing(tmp_path):
         goalreel.film("CartPole-v1", "randm", to=to)
     with pytest.raises(GoalreelError, match="policy: '3' is not allowed. Use a name"):
         goalreel.film("CartPole-v1", 3, to=to)
-    with pytest.raises(GoalreelError, match="'dqn' must be trained first"):
-        goalreel.film("MountainCar-v0", "dqn", to=to)
+    with pytest.raises(GoalreelError, match="'trained' must be trained first"):
+        goalreel.film("MountainCar-v0", "trained", to=to)
     with pytest.raises(GoalreelError, match="film.gif' is not an .mp4 file"):
         goalreel.film("CartPole-v1", to=tmp_path / "film.gif")
     with pytest.raises(GoalreelError, match="episods"):

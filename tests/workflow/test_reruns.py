@@ -36,7 +36,7 @@ CONFIG_EDITS = [
     ({"policy": {"name": "near_optimal"}}, ALL),
     ({"env": "MountainCarContinuous-v0"}, ALL | DRAWN),
     ({"max_attempts_per_reach": 200}, NOTHING),
-    ({"dqn": {"total_timesteps": 5000}}, NOTHING),  # this policy does not use it
+    ({"train": {"total_timesteps": 5000}}, NOTHING),  # this policy does not use it
     # Title cards name the total.
     ({"reaches": 12}, ONE_SHARD | {"encode": 3}),
     ({"reaches": 7}, ONE_SHARD | {"encode": 2}),

@@ -161,7 +161,7 @@ LEARNER_EDITS = [
     ({"overlay": {"caption": "{return:g}"}}, {"encode": 1, "concat": 1}),
     ({"render": {"scale": 1}}, {"encode": 1, "concat": 1, "training_progress": 1}),
     ({"policy": {"checkpoint": 0}}, PLAYED),
-    ({"pixels": {"seed": 8}}, NOTHING),  # the file is of another training
+    ({"train": {"seed": 8}}, NOTHING),  # the file is of another training
     ("policies/network.py", NOTHING),
     ("views/learning_film.py", {"training_progress": 1}),
     ("environments/drawing/frame_memo.py", PLAYED),
@@ -174,7 +174,7 @@ def game(tmp_path_factory) -> dict:
     """Return the options of a film of a kept policy that plays a game from pixels."""
     pytest.importorskip("ale_py")
     path = random_policy(tmp_path_factory.mktemp("kept") / "policy.npz", "ALE/Freeway-v5", 3)
-    policy = {"name": "pixels", "file": str(path)}
+    policy = {"name": "trained", "file": str(path)}
     return {"env": "ALE/Freeway-v5", "episodes": 2, "policy": policy}
 
 

@@ -69,10 +69,10 @@ def test_results_never_stand_among_the_workflows_own_files(project, name):
 
 @pytest.mark.parametrize(
     ("view", "needs"),
-    [("swarm", "MountainCar-v0 or Mount"), ("training_progress", "policy=dqn in Mountain")],
+    [("swarm", "MountainCar-v0 or Mount"), ("training_progress", "policy=trained")],
 )
 def test_unavailable_view_names_its_requirements(project, view, needs):
-    output = project.fail(view, config={"env": "CartPole-v1"})
+    output = project.fail(view, config={"env": "CartPole-v1", "policy": "random"})
     assert f"{view}: Cannot be made of CartPole-v1 with the policy random. It needs " in output
     assert needs in output and "Traceback" not in output
 
@@ -81,6 +81,7 @@ def test_unavailable_view_names_its_requirements(project, view, needs):
     ("former", "target"),
     [
         ("learning", "training_progress"),
+        ("pixels", "train"),
         ("recording", "import_recording"),
         ("card", "model_card"),
     ],

@@ -28,8 +28,6 @@ from goalreel.configuration.values import (
 )
 from goalreel.policies.parameters import ALGORITHMS, PARAMETERS
 from goalreel.rendering.captions import check_template
-from goalreel.training.dqn.settings import VARIANTS
-from goalreel.training.games.settings import family_of
 
 _TEMPLATE = Annotated[
     text("a template of ASCII characters and `·`, `°`, `…`"), checked(check_template)
@@ -43,6 +41,7 @@ _FOLDER = text(
     r"^(?![-~])(?![^\x00]*<\w+>)[^{}\x00]+$",
 )
 _SEED_RANGE = text("a range such as `0-99`", r"^[0-9]{1,16}-[0-9]{1,16}$")
+_CALLABLE = text("`module:callable`", r"^[\w.]+:\w+$")
 _WRAPPERS = listed(text("`module:callable`") | arguments("`{module:callable: {argument: value}}`"))
 _SIDES = listed(text("a folder"), "two or more folders, as `[a, b]`", least=2) | arguments(
     "`{name: folder, ...}`", least=2
@@ -63,9 +62,8 @@ class PolicyOptions(Section):
     at three curves in the phase plane (MountainCar-v0 only). `random` samples its actions. `python`
     calls your own function. `recording` films all episodes of a file as they are. `minari` films a
     Minari dataset and compares every observation and reward. `sb3` plays a saved Stable-Baselines3
-    model. `dqn` trains with the section `dqn` (MountainCar-v0 only). `pixels` trains with the
-    section `pixels`, or plays a trained network from `file` (MountainCar-v0 and Atari games). Only
-    `sb3` and the two trainings need PyTorch."""
+    model. `trained` trains a network with the section `train`, or plays one from `file`
+    (environments with discrete actions). Only `sb3` and a training need PyTorch."""
     epsilon: number(ge=0, le=1) = 0.0
     """The fraction of uniformly random actions, which depend on the episode's seed."""
     force: number(gt=0, le=1) = 1.0
@@ -73,8 +71,8 @@ class PolicyOptions(Section):
     file: text("a path") | None = None
     """The policy's file, relative to the folder where you run snakemake. It is a Python file for
     `python`, an .npz or CSV file for `recording`, a model's .zip or an RL Zoo folder for `sb3`, and
-    a `policy.npz` for `pixels`. Without one, `pixels` trains a network if the results have none. An
-    edit of the file reruns the simulation."""
+    a `policy.npz` for `trained`. Without one, `trained` trains a network if the results have none.
+    An edit of the file reruns the simulation."""
     dataset: text("a dataset's id, or its folder") | None = None
     """The dataset of `minari`: an id in `MINARI_DATASETS_PATH` (`~/.minari/datasets`), or a folder.
     The dataset sets the environment, its arguments, wrappers and time limit."""
@@ -99,12 +97,9 @@ class PolicyOptions(Section):
     Zoo folder for `*/vecnormalize.pkl`. `false` uses none."""
     deterministic: Boolean = True
     """Whether `sb3` plays the best action. `false` samples actions with the episode's seed."""
-    variant: Literal[tuple(VARIANTS)] = "fast"
-    """The variant of the `dqn` training. `fast` takes the least time."""
     checkpoint: Literal["best", "last"] | integer(0, 10**9, title="a number of decisions") = "best"
-    """The checkpoint of `dqn` or `pixels` that plays: the best, the last, or the number of
-    decisions before it. `dqn` saves one every 500 decisions and evaluates it over 100 episodes.
-    `pixels` saves those of `pixels.checkpoints`."""
+    """The checkpoint of `trained` that plays: the one with the best evaluation, the last, or the
+    number of decisions before it, as in `train.checkpoints`."""
 
 
 class Film(Section):
@@ -112,8 +107,8 @@ class Film(Section):
 
     fps: integer(1, 240) | None = None
     """Frames per second. One frame is one environment step. `null` is the environment's
-    `metadata["render_fps"]`, 60 for the policy `pixels`, and 30 for the Mountain Cars and
-    environments without one."""
+    `metadata["render_fps"]`, 60 for ALE games and Super Mario Bros with the policy `trained`, and
+    30 for the Mountain Cars and environments without one."""
     show_failures: Boolean = False
     """Whether a film of `reaches` also shows the failed attempts before each reach."""
     select: Selection = None
@@ -227,92 +222,101 @@ class Report(Section):
 
 
 class Train(Section):
-    """The training of the policy `dqn`, and the film of `snakemake training_progress`."""
+    """The training of the policy `trained`, and the film of `snakemake training_progress`.
 
+    It needs PyTorch. `null` is the value of the environment's preset. All counts are in decisions,
+    over all environments. An action lasts `frame_skip` frames.
+    """
+
+    algorithm: Literal["dqn", "ppo"] | None = None
+    """`dqn` is deep Q-learning (Mnih et al., 2015), `ppo` is proximal policy optimization (Schulman
+    et al., 2017)."""
+    pixels: Boolean = False
+    """Whether MountainCar-v0 shows its frames instead of its state. ALE games, Super Mario Bros and
+    your own environments with images always show frames."""
+    network: (
+        Literal["small", "nature", "narrow"]
+        | listed(integer(1, 10**5), "a list of numbers of hidden units")
+        | _CALLABLE
+        | None
+    ) = None
+    """The layers. For frames, `small` has 16 and 32 filters and 256 units (Mnih et al., 2013),
+    `nature` has 32, 64 and 64 filters and 512 units (Mnih et al., 2015), and `narrow` is cheaper
+    than both. For states, a list such as `[64, 64]` has the units of the hidden layers. A callable
+    of your own takes the shape of an observation and returns a `torch.nn.Module` that turns a batch
+    of observations into features, (batch, n). An edit of its file trains again."""
+    dueling: Boolean | None = None
+    """DQN: whether the network has one layer for the value of a state and one for the advantages of
+    the actions (Wang et al., 2016)."""
+    double: Boolean | None = None
+    """DQN: whether the network that learns chooses the action whose value the target network gives
+    (Double DQN, van Hasselt et al., 2016)."""
+    total_timesteps: integer(100, 10**11) | None = None
+    """The maximum number of decisions of the training."""
+    learning_rate: number(gt=0, le=1) | None = None
+    """The learning rate of Adam at the start of the training."""
+    gamma: number(ge=0, le=1) | None = None
+    """The discount factor per action, however many frames the action lasts."""
+    batch_size: integer(1, 65536) | None = None
+    """The number of samples in a batch."""
+    max_grad_norm: number(ge=0, le=10**6) | None = None
+    """The maximum norm of the gradient. 0 is for no limit."""
+    n_envs: integer(1, 10**5) | None = None
+    """The number of environments, a multiple of `processes`."""
+    processes: integer(1, 1024) | None = None
+    """The number of processes. Each plays its share of the environments and computes its share of
+    each batch. Another number gives other weights."""
+    frame_skip: integer(1, 60) | None = None
+    """The number of frames for which each action is repeated. A network that sees frames sees one
+    of them."""
     seed: Seed = 7
-    """The seed of the training of the policy `dqn`."""
+    """The seed of the initial weights and of all random choices."""
+    eval_freq: integer(100, 10**11) | None = None
+    """The number of decisions between evaluations, which play without exploration and with the same
+    seeds each time. The best evaluation determines the checkpoint `best`."""
+    n_eval_episodes: integer(1, 1000) | None = None
+    """The number of episodes of an evaluation."""
+    checkpoints: listed(integer(0, 10**11), "an increasing list of numbers") | None = None
+    """The numbers of decisions after which weights are kept, besides the best and last ones."""
+    reward_threshold: number(title="a number") | None = None
+    """The mean return of an evaluation that ends the training."""
     attempts: integer(1, 1000) | None = None
     """The number of episodes per checkpoint in the film of the training. `null` is 4 for the
     Mountain Cars and 1 for other environments. Set `max_episode_steps` to shorten long episodes."""
-
-
-class Dqn(Section):
-    """Deep Q-learning of MountainCar-v0 from its states, for the policy `dqn`. It needs PyTorch."""
-
-    total_timesteps: integer(100, 10**9) = 20000
-    """The number of decisions after which a training stops. It stops earlier if it has solved the
-    environment. An action lasts 12 frames."""
-
-
-class Pixels(Section):
-    """Deep Q-learning from pixels (`snakemake pixels`, and the policy `pixels`).
-
-    It needs PyTorch. `null` is the value of the game's preset. All counts are in decisions. An
-    action lasts `frame_skip` frames.
-    """
-
-    game: Annotated[text("the id of a game"), checked(family_of)] | None = None
-    """The game: `MountainCar-v0`, a game of ale-py such as `ALE/Breakout-v5`, or one of
-    gym-super-mario-bros such as `SuperMarioBros-1-1-v0`. `null` is `env`, or `MountainCar-v0` if
-    that is not a game."""
-    frame_skip: integer(1, 60) | None = None
-    """The number of frames for which each action is repeated. The network sees one of them."""
-    network: Literal["small", "nature"] | None = None
-    """The layers: `small` has 16 and 32 filters and 256 units (Mnih et al., 2013), `nature` has 32,
-    64 and 64 filters and 512 units (Mnih et al., 2015)."""
-    dueling: Boolean | None = None
-    """Whether the network has one layer for the value of a state and one for the advantages of the
-    actions (Wang et al., 2016)."""
-    double: Boolean | None = None
-    """Whether the network that learns chooses the action whose value the target network gives
-    (Double DQN, van Hasselt et al., 2016)."""
-    n_step: integer(1, 100) | None = None
-    """The number of steps whose rewards a target sums before it takes a value."""
-    collectors: integer(1, 1024) | None = None
-    """The number of processes that play the game."""
-    n_envs: integer(1, 10**6) | None = None
-    """The number of environments, a multiple of `collectors`."""
-    total_timesteps: integer(1000, 10**11) | None = None
-    """The number of decisions that the training uses."""
-    buffer_size: integer(1000, 10**11) | None = None
-    """The size of the replay buffer in decisions of 7 kB each, over all environments. It must fit
-    into the memory of the machine, or of the GPU that learns."""
+    n_steps: integer(1, 10**6) | None = None
+    """DQN: the number of steps whose rewards a target sums before it takes a value. PPO: the number
+    of decisions in each environment between updates."""
+    buffer_size: integer(100, 10**11) | None = None
+    """DQN: the size of the replay buffer in decisions, of 7 kB each for frames. It must fit into
+    memory."""
     learning_starts: integer(0, 10**11) | None = None
-    """The number of decisions before the first update."""
-    exploration_fraction: number(ge=0, le=1) | None = None
-    """The share of `total_timesteps` in which epsilon falls from 1 to `exploration_final_eps`."""
-    exploration_final_eps: number(ge=0, le=1) | None = None
-    """The fraction of random actions after that."""
-    python: text("the path of a Python interpreter", r".") | None = None
-    """The Python interpreter of the collectors: 3.11 or newer, with NumPy, Pillow and the game.
-    `null` is the workflow's own."""
-    seed: Seed = 7
-    """The seed of the initial weights and of all random choices. Two trainings with the same seed
-    still differ, because the collectors run concurrently with the learner."""
+    """DQN: the number of decisions before the first update."""
     train_freq: integer(1, 10**6) | None = None
-    """The number of decisions, over all environments, for every `gradient_steps` updates. The
-    faster side waits for the other."""
+    """DQN: the number of decisions for every `gradient_steps` updates."""
     gradient_steps: integer(1, 10**6) | None = None
-    """The number of updates after every `train_freq` decisions."""
-    batch_size: integer(1, 65536) | None = None
-    """The number of samples in a batch."""
-    learning_rate: number(gt=0, le=1) | None = None
-    """The learning rate of Adam."""
-    gamma: number(ge=0, le=1) | None = None
-    """The discount factor per action, however many frames the action lasts."""
-    max_grad_norm: number(ge=0, le=10**6) | None = None
-    """The maximum norm of the gradient. 0 is for no limit."""
-    publish_every: integer(1, 10**6) | None = None
-    """The number of updates after which the collectors get new weights."""
+    """DQN: the number of updates after every `train_freq` decisions."""
     target_update_interval: integer(1, 10**8) | None = None
-    """The number of decisions after which the target network gets the current weights."""
-    eval_freq: integer(100, 10**11) | None = None
-    """The number of decisions between evaluations, which run in parallel with the training on the
-    same seeds each time. The best evaluation determines the checkpoint `best`."""
-    n_eval_episodes: integer(1, 1000) | None = None
-    """The number of games of an evaluation."""
-    checkpoints: listed(integer(0, 10**11), "an increasing list of numbers") | None = None
-    """The numbers of decisions after which weights are kept, besides the best and last ones."""
+    """DQN: the number of decisions after which the target network gets the current weights."""
+    exploration_fraction: number(ge=0, le=1) | None = None
+    """DQN: the share of `total_timesteps` in which epsilon falls from 1 to
+    `exploration_final_eps`."""
+    exploration_final_eps: number(ge=0, le=1) | None = None
+    """DQN: the fraction of random actions after that."""
+    n_epochs: integer(1, 1000) | None = None
+    """PPO: the number of times that an update uses each decision."""
+    gae_lambda: number(ge=0, le=1) | None = None
+    """PPO: the factor between bias and variance in generalized advantage estimation (Schulman et
+    al., 2016)."""
+    clip_range: number(gt=0, le=10) | None = None
+    """PPO: the greatest relative change of an action's probability that an update rewards."""
+    ent_coef: number(ge=0, le=10) | None = None
+    """PPO: the weight of the entropy in the loss."""
+    vf_coef: number(ge=0, le=10) | None = None
+    """PPO: the weight of the value's error in the loss."""
+    starts: Literal["reset", "failures"] | None = None
+    """PPO: the starts of training episodes. `reset` is the environment's. `failures` also starts
+    from snapshots before the places where the policy fails (Super Mario Bros only). Evaluations
+    always start with a reset."""
 
 
 class Encode(Section):
@@ -412,6 +416,4 @@ class Options(Section):
     `env_wrappers`, `max_episode_steps` or `success`."""
     check: Check = {}
     train: Train = {}
-    dqn: Dqn = {}
-    pixels: Pixels = {}
     encode: Encode = {}

@@ -35,6 +35,7 @@ class Checkpoints:
     checkpoint_steps: tuple[int, ...]  # decisions of training at each checkpoint, increasing
     means: tuple[float, ...]  # each checkpoint's mean return in its evaluation
     weights: tuple[Mapping[str, np.ndarray], ...]  # of each checkpoint
+    settings: Mapping = None
     spec: Spec = NO_SPEC  # of the training
 
     def choose(self, checkpoint: str | int) -> int:

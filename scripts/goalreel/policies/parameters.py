@@ -16,13 +16,10 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "recording": {_OTHERS: ("file",)},
     "minari": {_OTHERS: ("dataset", "allow")},
     "sb3": {_OTHERS: ("file", "algorithm", "vecnormalize", "deterministic")},
-    "dqn": {_CAR: ("epsilon", "variant", "checkpoint")},
-    "pixels": dict.fromkeys((_CAR, _ALE, _MARIO), ("file", "checkpoint")),
+    "trained": {_OTHERS: ("file", "checkpoint")},
 }
 # Policies that replay recorded episodes, each from its own seed.
 RECORDED = ("recording", "minari")
-# Policies that a run trains. `training_progress` films their checkpoints.
-LEARNERS = ("dqn", "pixels")
 MAX_FILMED_CHECKPOINTS = 5
 # Algorithms of Stable-Baselines3 models, and the package of each.
 ALGORITHMS = dict.fromkeys(("PPO", "DQN", "A2C", "SAC", "TD3", "DDPG"), "stable-baselines3")
@@ -31,8 +28,8 @@ ALGORITHMS |= dict.fromkeys(
 )
 # Arguments of a game's environment for a network: one step is one frame, as in training.
 PIXEL_KWARGS = {
-    _ALE: {"frameskip": 1, "obs_type": "grayscale", "repeat_action_probability": 0.0},
-    _MARIO: {"obs_type": "rgb", "repeat_action_probability": 0.0},
+    _ALE: {"frameskip": 1, "obs_type": "grayscale"},
+    _MARIO: {"obs_type": "rgb"},
 }
 _DEFAULTS = (None, [], {}, "act")  # values of parameters that labels omit, as True
 
@@ -49,12 +46,12 @@ def pixel_kwargs(env: str) -> Mapping:
 
 
 def _family(env: str) -> str:
-    return next(filter(env.startswith, _FAMILIES), "")
+    return next(filter(env.rpartition(":")[2].startswith, _FAMILIES), "")
 
 
 def is_trained_here(policy: Mapping) -> bool:
     """Return whether the run itself trains the policy of this `policy` section."""
-    return policy["name"] in LEARNERS and policy.get("file") is None
+    return policy["name"] == "trained" and policy.get("file") is None
 
 
 def policy_label(policy: Mapping) -> str:

@@ -15,7 +15,7 @@ from goalreel.environments.environment import Acted, Environment
 from goalreel.environments.mountain_car import MountainCar
 from goalreel.environments.seeding import Pcg64, action_generators
 from goalreel.errors import GoalreelError, unknown
-from goalreel.policies.parameters import LEARNERS, PARAMETERS
+from goalreel.policies.parameters import PARAMETERS
 
 LEFT, RIGHT = 0, 2
 # (observations (num_envs, 2) float32, environment) -> actions (num_envs,)
@@ -100,8 +100,8 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
     GoalreelError if the name is unknown, or if a file cannot be used.
     """
     name, epsilon = config["name"], float(config.get("epsilon", 0.0))
-    trained = config.get("file") or trained if name == "pixels" else trained
-    if name in LEARNERS and trained is None:
+    trained = config.get("file") or trained if name == "trained" else trained
+    if name == "trained" and trained is None:
         raise GoalreelError(f"policy.name: {name!r} is not trained yet. Name its file by --policy.")
     if name == "python":
         from goalreel.policies.user_function import load_policy
@@ -111,15 +111,7 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
         from goalreel.policies.stable_baselines3 import Sb3Policy
 
         return Sb3Policy.load(config)
-    if name == "dqn":
-        from goalreel.policies.network import Network
-        from goalreel.policies.network_file import read_checkpoints
-
-        checkpoints = read_checkpoints(trained)
-        place = checkpoints.choose(config.get("checkpoint", "best"))
-        network = Network.of(checkpoints.weights[place])
-        return RulePolicy(lambda observations, env: network.act(observations), epsilon)
-    if name == "pixels":
+    if name == "trained":
         from goalreel.policies.pixel_policy import PixelPolicy
 
         return PixelPolicy.load(trained, config.get("checkpoint", "best"))

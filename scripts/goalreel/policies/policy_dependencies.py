@@ -38,6 +38,17 @@ def policy_files(policy: Mapping) -> dict[str, str]:
     return digests | {name: sha256_of(path) for name, path in dataset.items()}
 
 
+def own_module(network: object) -> str:
+    """Return the module of a network "module:callable", "" for one of goalreel's."""
+    return network.partition(":")[0] if isinstance(network, str) and ":" in network else ""
+
+
+def network_files(network: object) -> dict[str, str]:
+    """Return the sha256 of the files of a network's own module in the working directory."""
+    path = Path(f"{own_module(network).replace('.', '/')}.py")
+    return policy_files({"name": "python", "file": str(path)}) if path.is_file() else {}
+
+
 def _with_imports(path: Path) -> list[Path]:
     """Return a Python file and the modules in its folder that it imports, also indirectly."""
     found, queue = [], [path]

@@ -24,8 +24,6 @@ from goalreel.policies.parameters import (
 from goalreel.policies.policy_dependencies import policy_files, policy_tools
 from goalreel.policies.sb3_files import spaces_error, with_files
 from goalreel.rendering.captions import default_captions
-from goalreel.training.games.settings import CAR_GAME, is_game
-from goalreel.training.pixels import presets
 from goalreel.workflow import policy_errors
 from goalreel.workflow.policy_errors import Errors
 from goalreel.workflow.run import CHOICES, SHARDED, Run
@@ -53,7 +51,7 @@ def with_own_fps(user_options: Mapping, config: Mapping, fps: float | None = Non
     """Return the section `film`, with the environment's own `fps` if the user sets none."""
     film, env = config["film"], config["env"]
     is_given = (user_options.get("film") or {}).get("fps") not in (None, "null")
-    if is_given or describe(env).computed or config["policy"]["name"] == "pixels":
+    if is_given or describe(env).computed or _console_kwargs(config):
         return film
     fps = fps or gymnasium_ids.environment_fps(env, config["env_kwargs"])
     return film | {"fps": min(max(round(fps), 1), _MAX_FPS)}
@@ -73,8 +71,6 @@ def read_config(user_options: Mapping) -> dict:
         errors |= _found(policy_errors.dataset_errors, config)
     if config["policy"]["name"] == "minari" and not errors:
         config = config | read_header(config["policy"]["dataset"])[0]
-    game = config["pixels"]["game"] or (config["env"] if is_game(config["env"]) else CAR_GAME)
-    config["pixels"]["game"] = game
     try:
         config |= sticky_options(config)
     except OptionError as error:
@@ -85,7 +81,7 @@ def read_config(user_options: Mapping) -> dict:
         (_policy_errors, ("env", "policy.name")),
         (_style_errors, ("env", "render.style")),
         (_check_errors, ("check",)),
-        (policy_errors.training_errors, ("pixels", "policy")),
+        (policy_errors.training_errors, ("env", "train", "policy")),
         (_check_policy_files, ("env", "env_kwargs", "env_wrappers", "policy")),
     ):
         if _are_sound(needed, errors):
@@ -107,7 +103,7 @@ def read_config(user_options: Mapping) -> dict:
         "results": config["results"] or folder,
         "policy": {key: policy[key] for key in taken},
         "env_wrappers": wrappers,
-        "pixels": presets.with_defaults(config["pixels"]),
+        "train": policy_errors.training_of(config),
     }
 
 
@@ -184,8 +180,8 @@ def _policy_errors(config: Mapping) -> Errors:
             yield f"policy.{key}", f"{problem}. {use(sorted(taken))}"
     if plays and "file" in taken and policy["file"] is None and not is_trained_here(policy):
         yield "policy.file", f"The policy {name!r} needs a file. Set the path of its file."
-    if plays and name == "pixels":
-        yield from policy_errors.pixel_policy_errors(config)
+    if plays and name == "trained":
+        yield from policy_errors.console_errors(config)
 
 
 def _check_policy_files(config: Mapping) -> None:
@@ -212,9 +208,14 @@ def _creator_errors(config: Mapping) -> Errors:
     errors = gymnasium_ids.creator_errors(config["env"], config["env_kwargs"])
     yield from errors
     policy = config["policy"]
-    if errors or not (policy["name"] == "sb3" or config["env_wrappers"]):
+    is_training = is_trained_here(policy)
+    if errors or not (policy["name"] == "sb3" or is_training or config["env_wrappers"]):
         return
     spaces = spaces_of(config)
+    if is_training and spaces:
+        from goalreel.training.tasks import check_spaces  # it takes NumPy
+
+        check_spaces(config | {"train": policy_errors.training_of(config)}, **spaces)
     if policy["name"] == "sb3":
         policy = with_files(policy, config["env"])
         if error := spaces_error(policy["file"], spaces):
@@ -296,14 +297,13 @@ def _select_error(config: Mapping, select: list | Mapping) -> str:
 def _fill(config: dict) -> None:
     """Set the options that the user left out to defaults that fit the environment."""
     env = describe(config["env"])
-    if config["policy"]["name"] == "pixels":
-        config["env_kwargs"] = pixel_kwargs(config["env"]) | config["env_kwargs"]
+    config["env_kwargs"] = _console_kwargs(config) | config["env_kwargs"]
     if all(config[key] is None for key in CHOICES):
         config |= _default_selection(config)
     if env.has_atlas:
         config["render"]["scale"] = 1
     film, cell = default_captions(Run(config).unit)
-    fps = _CONSOLE_FPS if config["policy"]["name"] == "pixels" else gymnasium_ids.DEFAULT_FPS
+    fps = _CONSOLE_FPS if _console_kwargs(config) else gymnasium_ids.DEFAULT_FPS
     for section, option, default in (
         (config, "shard_size", env.shard_size),
         (config["film"], "fps", fps),
@@ -313,6 +313,11 @@ def _fill(config: dict) -> None:
     ):
         if section[option] is None:
             section[option] = default
+
+
+def _console_kwargs(config: Mapping) -> Mapping:
+    """Return the arguments with which a console shows a trained network each frame, {} if none."""
+    return pixel_kwargs(config["env"]) if config["policy"]["name"] == "trained" else {}
 
 
 def _encoder_errors(config: Mapping) -> Errors:

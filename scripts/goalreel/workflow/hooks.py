@@ -54,7 +54,8 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
             given = {"check": config.get("check"), **workflow.config_settings.overwrite_config}
             suite_runs = {"": SuiteRun(locked_options(given))}
         else:
-            suite_runs = expand(config)
+            is_training = _is_training(workflow)
+            suite_runs = expand(_with_trained_policy(config) if is_training else config)
         runs = _read_runs(suite_runs)
         for options in runs.values():
             run_checks.check_results(options["results"], Path(base))
@@ -103,6 +104,22 @@ def _is_apart(runs: Mapping) -> bool:
     """Return whether the command line names only targets that are independent of the policy."""
     targets = {*STAGES, "all"} & {*sys.argv[1:]}
     return "" in runs and bool(targets) and targets <= APART
+
+
+def _is_training(workflow) -> bool:
+    """Return whether the command line names a target that only a trained policy has."""
+    if _is_job(workflow):
+        return any(plan["trains"] for plan in noted_plans().values())
+    return not {"train", "training_progress"}.isdisjoint(sys.argv[1:])
+
+
+def _with_trained_policy(options: Mapping) -> dict:
+    """Return the options with the policy `trained` if they name no policy."""
+    policy = options.get("policy") or {}
+    is_given = isinstance(policy, str) or any(
+        policy.get(key) not in (None, "null") for key in ("name", "file", "dataset")
+    )
+    return {**options, "policy": policy if is_given else {**policy, "name": "trained"}}
 
 
 def _is_job(workflow) -> bool:
@@ -169,6 +186,7 @@ def _plan(
         _check_targets(plans, sys.argv[1:])
         found = {} if is_job else _findings(plans, suite_runs, scripts)
     facts = {"config": planned, "found": found, "asked": asked}
+    facts["trains"] = _is_training(workflow)
     noted[folder] = facts | {"sources": sources_hash(scripts)}
     os.environ[PLANS] = json.dumps(noted)
     complete = {name: config | found.get(name, {}) for name, config in runs.items()}
@@ -183,7 +201,7 @@ def _check_targets(plans: Plans, words: Sequence[str]) -> None:
     for before, word in itertools.pairwise(("", *words)):
         # The word after an option may be its value, such as a folder.
         is_unknown = word not in targets and not before.startswith("-")
-        if is_unknown and FORMER_NAMES.get(word) in targets:
+        if is_unknown and not targets.isdisjoint(FORMER_NAMES.get(word, "").split()):
             raise GoalreelError(f"{word}: Unknown target. {suggest(word, targets)}")
         if word in STAGES and word not in stages:
             raise GoalreelError(

@@ -19,7 +19,7 @@ from goalreel.environments.gymnasium_ids import environment_files, environment_t
 from goalreel.environments.wrappers import wrapper_modules
 from goalreel.errors import GoalreelError
 from goalreel.films.shards import shard_name
-from goalreel.policies.policy_dependencies import policy_files, policy_tools
+from goalreel.policies.policy_dependencies import network_files, policy_files, policy_tools
 from goalreel.provenance.checksums import results_files, sha256_of
 from goalreel.provenance.fingerprint import fingerprint, modules
 from goalreel.provenance.spec import (
@@ -114,8 +114,8 @@ class Plan:
     def makers(self, stage: str) -> dict[str, str]:
         """Return the stages that make a stage's inputs, by option, for verify of all files."""
         if stage == "verify":
-            made = (*(n for n, s in STAGES.items() if s.is_of_run and n != stage), self.run.policy)
-            return {name: name for name in made if name in STAGES and STAGES[name].when(self.run)}
+            made = (*(n for n, s in STAGES.items() if s.is_of_run and n != stage), "train")
+            return {name: name for name in made if STAGES[name].when(self.run)}
         return {option: source.stage for option, source in sources(stage, self.run).items()}
 
     def _watched_files(self, stage: str) -> dict[str, str]:
@@ -127,6 +127,8 @@ class Plan:
             files |= environment_files(config["env"], wrapper_modules(config["env_wrappers"]))
         if stage == "import_recording" or (plays and self.run.policy != "recording"):
             files |= policy_files(config["policy"])
+        if plays and self.run.trains_policy:
+            files |= network_files(config["train"]["network"])
         if stage == "compare":
             if config["compare"] is None:
                 raise GoalreelError(
@@ -153,7 +155,7 @@ class Plan:
         config, run = self.run.config, self.run
         tools = list(policy_tools(config["policy"]))
         if run.env.computed:
-            sees_pictures = run.policy == "pixels"
+            sees_pictures = run.policy == "trained"
             return [*tools, ARTISTS["gymnasium"], "pillow"] if sees_pictures else tools
         wrappers = wrapper_modules(config["env_wrappers"])
         return ["gymnasium", *environment_tools(config["env"], wrappers), *tools]
@@ -198,13 +200,9 @@ class Plan:
         shards = self.shards(scope) if scope in SHARDED else [""]
         return [path.format(shard=shard) for path in paths for shard in shards]
 
-    def threads(self, stage: str, cores: int | None) -> int:
-        """Return the number of threads of a job.
-
-        cores: all cores in a local run, those of a job on a cluster, or None if the cluster's
-        profile leaves the number to the rules
-        """
-        return STAGES[stage].threads or max(self.config["pixels"]["collectors"] + 1, cores or 0)
+    def threads(self, stage: str) -> int:
+        """Return the number of threads of a job."""
+        return STAGES[stage].threads or self.config["train"]["processes"]
 
     def command(self, stage: str, wildcards: Mapping, files: Mapping, threads: int) -> str:
         """Return the command of a job, for its inputs and outputs by option."""

@@ -1,4 +1,4 @@
-"""Errors of policies: checkpoints of a training, networks of pixels, Minari datasets."""
+"""Errors of policies: a training and its checkpoints, trained networks, Minari datasets."""
 
 import shlex
 import sys
@@ -7,13 +7,13 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from goalreel.configuration.options import Options
-from goalreel.environments.gymnasium_ids import FAMILIES, load_creator
+from goalreel.environments.gymnasium_ids import FAMILIES, load_creator, not_imported
 from goalreel.environments.wrappers import find_wrapper
-from goalreel.errors import GoalreelError, pluralize, quoted
+from goalreel.errors import GoalreelError, listed, pluralize, quoted
 from goalreel.policies.minari_files import read_header
 from goalreel.policies.parameters import is_trained_here, pixel_kwargs
-from goalreel.training.games.settings import is_game
-from goalreel.training.pixels import presets
+from goalreel.policies.policy_dependencies import own_module
+from goalreel.training.settings import DEFAULTS, with_defaults
 
 Errors = Iterator[tuple[str, str]]  # pairs of a key and a message
 # The packages of Minari's public datasets, but for highway_env and shimmy, which import a module
@@ -21,40 +21,61 @@ Errors = Iterator[tuple[str, str]]  # pairs of a key and a message
 _KNOWN_PACKAGES = ("gymnasium", "minari", "ale_py", "gymnasium_robotics", "minigrid")
 
 
+def training_of(config: Mapping) -> dict:
+    """Return the section `train`, with the environment's preset if the run trains its policy."""
+    section = config["train"]
+    return with_defaults(section, config["env"]) if is_trained_here(config["policy"]) else section
+
+
 def training_errors(config: Mapping) -> Errors:
-    """Yield the errors of a training from pixels, and of a checkpoint that it does not keep."""
-    policy, step = config["policy"], config["policy"]["checkpoint"]
-    if not is_game(config["pixels"]["game"]):
+    """Yield the errors of a training, and of a checkpoint that it does not keep."""
+    env, step = config["env"], config["policy"]["checkpoint"]
+    if not is_trained_here(config["policy"]):
         return
-    section = presets.with_defaults(config["pixels"])
-    if section["n_envs"] % (count := section["collectors"]):
-        nearest = count * -(-section["n_envs"] // count)
-        yield (
-            "pixels.n_envs",
-            f"'{section['n_envs']}' environments cannot be divided among {count} collectors. "
-            f"Use a multiple of pixels.collectors, such as {nearest}.",
-        )
-    if not (policy["name"] == "pixels" and is_trained_here(policy) and isinstance(step, int)):
-        return
-    last = section["total_timesteps"]
-    kept = sorted({*(n for n in section["checkpoints"] if n < last), last})
-    if step not in kept:
-        fix = "Add the number to pixels.checkpoints, or use best or last."
+    section = training_of(config)
+    algorithm, processes = section["algorithm"], section["processes"]
+    (other,) = DEFAULTS.keys() - {algorithm}
+    foreign = DEFAULTS[other].keys() - DEFAULTS[algorithm].keys()
+    if given := [key for key in section if key in foreign and section[key] is not None]:
+        problem = f"{algorithm.upper()} has no {listed(given, 3)}"
+        yield f"train.{given[0]}", f"{problem}. Remove it, or set train={{algorithm: {other}}}."
+    if section["pixels"] and env != "MountainCar-v0":
+        yield "train.pixels", "'true' is only for MountainCar-v0. Remove it."
+    if section["starts"] == "failures" and "SuperMarioBros-" not in env:
+        problem = "'failures' needs the snapshots of Super Mario Bros"
+        yield "train.starts", f"{problem}. Use reset for {env}."
+    for key in ("n_envs", "batch_size"):
+        if section[key] % processes:
+            nearest = processes * -(-section[key] // processes)
+            problem = f"'{section[key]}' cannot be divided among {processes} processes"
+            yield (
+                f"train.{key}",
+                f"{problem}. Use a multiple of train.processes, such as {nearest}.",
+            )
+    if algorithm == "ppo" and section["batch_size"] > section["n_steps"] * section["n_envs"]:
+        collected = section["n_steps"] * section["n_envs"]
+        problem = f"'{section['batch_size']}' is more than the decisions between updates"
+        yield "train.batch_size", f"{problem}. Use at most n_steps * n_envs ({collected})."
+    module = own_module(section["network"])
+    if module and PathFinder.find_spec(module, [*sys.path, str(Path.cwd())]) is None:
+        missing = ModuleNotFoundError(name=module)
+        yield "train.network", not_imported(section["network"], missing)
+    kept = {*section["checkpoints"], section["total_timesteps"]}
+    if isinstance(step, int) and step not in kept:
+        fix = "Add the number to train.checkpoints, or use best or last."
         yield "policy.checkpoint", f"The training keeps no weights after {step} decisions. {fix}"
 
 
-def pixel_policy_errors(config: Mapping) -> Errors:
-    """Yield the errors of a game that differs from the one that the network was trained on."""
-    env, kwargs, game = config["env"], config["env_kwargs"], config["pixels"]["game"]
-    if is_trained_here(config["policy"]) and game not in (None, env):
-        problem = f"The training is of {game}, but the run films {env}"
-        yield "pixels.game", f"{problem}. Remove it, or set policy.file to a trained network."
-    for key, value in pixel_kwargs(env).items():
-        if key != "repeat_action_probability" and kwargs.get(key, value) != value:
-            problem = f"{quoted(kwargs[key])} differs from the training of the policy 'pixels'"
+def console_errors(config: Mapping) -> Errors:
+    """Yield the errors of arguments with which a trained network sees a console differently."""
+    env, kwargs = config["env"], config["env_kwargs"]
+    shown = pixel_kwargs(env)
+    for key, value in shown.items():
+        if kwargs.get(key, value) != value:
+            problem = f"{quoted(kwargs[key])} does not fit the policy 'trained'"
             yield f"env_kwargs.{key}", f"{problem}. Use {value!r}, or remove it."
-    if config["env_wrappers"]:
-        yield "env_wrappers", "The policy 'pixels' plays without wrappers. Remove them."
+    if shown and config["env_wrappers"]:
+        yield "env_wrappers", f"The policy 'trained' plays {env} without wrappers. Remove them."
 
 
 def dataset_errors(config: Mapping) -> Errors:

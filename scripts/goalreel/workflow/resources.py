@@ -28,16 +28,15 @@ _OTHERS = (1000, 0.006, 50, 200)  # the same four numbers for other jobs
 _OTHERS_MINUTES = 60
 _TORCH_MB = 3000  # to load PyTorch
 _NETWORK_MB, _NETWORK_MS = 200, 200  # to play from pixels, per job and per reach of Mountain Car
-_BUFFER_KB = 7.1  # per decision in a replay buffer of 84x84 frames
-_COLLECTOR_MB = 250
-_SAMPLES = 500  # per second and core
-_DQN_MS = 2.5  # per decision of the baseline, the slowest variant
+_PROCESS_MB = 1000  # of a training, with PyTorch
+# A decision of a training: kB in a replay buffer, and ms with two processes.
+_OF_FRAMES, _OF_STATES = (7.1, 8), (0.3, 2)  # 84x84 pixels, or up to 35 numbers
 
 
 @cache
 def memory_mb(stage: str, run: Run, threads: int = 1) -> int:
     """Return the memory that a job of a stage needs, in MB."""
-    covered, pixels = run.covered(STAGES[stage].scope), run.config["pixels"]
+    covered, train = run.covered(STAGES[stage].scope), run.config["train"]
     mb, each, picture, _ = _COMPUTED.get(stage, _OTHERS)
     used = mb + each * covered + picture * _pictures(run)
     if stage in _PLAYED and not run.env.computed:
@@ -45,25 +44,21 @@ def memory_mb(stage: str, run: Run, threads: int = 1) -> int:
         used = mb + each * _steps(run) * covered
     if stage == "verify" and not run.env.computed:  # it replays episodes
         used += threads * _PLAYED["simulate"][0]
-    if stage == "pixels":
-        used += pixels["buffer_size"] * _BUFFER_KB / 1000 + pixels["collectors"] * _COLLECTOR_MB
+    if stage == "train":
+        used += _of_decision(run)[0] * (train["buffer_size"] or 0) / 1000
+        used += _PROCESS_MB * train["processes"]
     if stage in ("simulate", "play", "clips", "training_progress"):
-        used += {"sb3": _TORCH_MB, "dqn": _TORCH_MB, "pixels": _NETWORK_MB}.get(run.policy, 0)
-    if "torch" in STAGES[stage].tools:
-        used += _TORCH_MB
+        used += {"sb3": _TORCH_MB, "trained": _NETWORK_MB}.get(run.policy, 0)
     return _STEP_MB * -(-int(_OWN_MB + used) // _STEP_MB)
 
 
 @cache
 def run_minutes(stage: str, run: Run, threads: int = 1) -> int:
     """Return the run time that a job of a stage needs, in minutes."""
-    covered, pixels = run.covered(STAGES[stage].scope), run.config["pixels"]
+    covered = run.covered(STAGES[stage].scope)
     frames, reach_ms = _steps(run) * covered, _COMPUTED.get(stage, _OTHERS)[-1]
-    if stage == "dqn":
-        ms = 30_000 + run.config["dqn"]["total_timesteps"] * _DQN_MS
-    elif stage == "pixels":
-        samples = pixels["batch_size"] * pixels["gradient_steps"] / pixels["train_freq"]
-        ms = 120_000 + 1000 * pixels["total_timesteps"] * samples / _SAMPLES
+    if stage == "train":
+        ms = 120_000 + _of_decision(run)[1] * run.config["train"]["total_timesteps"]
     elif stage == "verify":
         ms = 10_000 + 50 * covered + _PLAYED["simulate"][-1] * frames / threads
     elif stage not in _COMPUTED:
@@ -73,8 +68,13 @@ def run_minutes(stage: str, run: Run, threads: int = 1) -> int:
     else:
         reach_ms = _X264_MS if stage == "encode" and not run.encoder.assembled else reach_ms
         ms = (1000 + reach_ms * covered) * _pictures(run)
-        ms += _NETWORK_MS * covered if stage == run.player and run.policy == "pixels" else 0
+        ms += _NETWORK_MS * covered if stage == run.player and run.policy == "trained" else 0
     return _OWN_MINUTES + int(_SLOWER * ms / 60_000)
+
+
+def _of_decision(run: Run) -> tuple[float, float]:
+    """Return the kB in a replay buffer and the ms of a decision of the training."""
+    return _OF_FRAMES if isinstance(run.config["train"]["network"], str) else _OF_STATES
 
 
 def _steps(run: Run) -> int:

@@ -11,7 +11,7 @@ from goalreel.errors import GoalreelError
 from goalreel.workflow.plan import Plan, code_of
 from goalreel.workflow.resources import memory_mb, run_minutes
 from goalreel.workflow.run import Run
-from goalreel.workflow.stages import APART, STAGES, VIEWS, WILDCARDS
+from goalreel.workflow.stages import STAGES, VIEWS, WILDCARDS
 from goalreel.workflow.suite import SuiteRun
 from goalreel.workflow.suite_plan import SuitePlan
 
@@ -58,9 +58,10 @@ class Rule:
         """The priority: all shards wait for an atlas, so its job starts first."""
         return int(STAGES[self.stage].scope == "any")
 
-    def threads(self, cores: int | None) -> int:
-        """Return the number of threads of a job, as `Plan.threads`."""
-        return max(plan.threads(self.stage, cores) for plan in self.plans.values())
+    @property
+    def threads(self) -> int:
+        """The number of threads of a job."""
+        return max(plan.threads(self.stage) for plan in self.plans.values())
 
     def resources(self) -> dict[str, Callable[..., int]]:
         """Return the functions of a job that return its memory in MB and run time in minutes."""
@@ -144,7 +145,7 @@ class Plans:
         targets = {
             view: [file for plan in plans if view in plan.stages for file in plan.files(view)]
             for view in self.stages
-            if view in {*VIEWS, "verify"} - APART
+            if view in {*VIEWS, "train", "verify"}
         }
         return targets | {"compare": self.suite.comparisons, "index": self.suite.files("index")}
 

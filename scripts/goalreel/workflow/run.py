@@ -129,7 +129,8 @@ class Run:
             # Without title cards, no segment depends on the number of episodes.
             "title_card": card
             and {"frames": card, "policy": policy_label(policy), "count": self.played},
-            "variant": policy.get("variant"),
+            # Its film is not part of the training.
+            "train": {k: v for k, v in self.config["train"].items() if k != "attempts"},
             "learner": {k: policy[k] for k in ("name", "checkpoint", "file") if k in policy},
             "unit": self.unit,
             # Pairs, because JSON would sort the names.

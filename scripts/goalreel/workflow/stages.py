@@ -7,7 +7,6 @@ module, a program and an entry here. Snakemake imports this module while it pars
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from goalreel.policies.parameters import LEARNERS, parameters
 from goalreel.workflow.run import Run
 
 
@@ -48,7 +47,7 @@ class Stage:
     scope: str = "run"
     is_of_run: bool = True  # whether it depends on the episodes of this run's policy
     local: bool = False  # whether it is too small for a job of its own on a cluster
-    threads: int = 1  # 0 for all cores
+    threads: int = 1  # 0 for the processes of the training
     conda: str = "film"  # the name of its environment in envs/
 
     def all_outputs(self) -> dict[str, Output]:
@@ -88,7 +87,7 @@ def sources(stage: str, run: Run) -> dict[str, Source]:
 
 
 def _trained_policy(run: Run) -> str | None:
-    return f"{run.policy}.policy" if run.trains_policy else None
+    return "train" if run.trains_policy else None
 
 
 def _frames(run: Run) -> str:
@@ -234,35 +233,22 @@ FILM = {
     ),
 }
 _TRAININGS = {
-    "dqn": Stage(
-        "Train one variant of deep Q-learning from one seed.",
+    "train": Stage(
+        "Train the policy by deep Q-learning or PPO, or resume its training.",
         outputs={
             "policy": "train/policy.npz",
-            "table": "train/log.csv",
+            "table": "train/progress.csv",
             "metrics": "train/metrics.json",
+            "plot": "train/curve.svg",
         },
-        when=lambda run: parameters("dqn", run.config["env"]) is not None,
-        needs="env=MountainCar-v0",
-        config=("env", "dqn.total_timesteps", "train.seed", "variant"),
-        tools=("numpy", "torch"),
+        when=lambda run: run.trains_policy,
+        needs="policy=trained, without a file",
+        config=(*_ENVIRONMENT, "train"),
+        tools=("gymnasium", "matplotlib", "numpy", "player", "torch"),
+        saves={"saved": "train/checkpoint.pt"},
         scope="any",
         is_of_run=False,
-        conda="training",
-    ),
-    "pixels": Stage(
-        "Train a policy from pixels, or resume its training.",
-        outputs={
-            "policy": "pixels/policy.npz",
-            "table": "pixels/monitor.csv",
-            "metrics": "pixels/metrics.json",
-            "plot": "pixels/training.svg",
-        },
-        config=("pixels",),
-        tools=("matplotlib", "numpy", "torch"),
-        saves={"saved": "pixels/checkpoint.pt"},
-        scope="any",
-        is_of_run=False,
-        threads=0,  # the collectors use one each, the learner the others
+        threads=0,
         conda="training",
     ),
     "training_progress": Stage(
@@ -273,8 +259,8 @@ _TRAININGS = {
             "table": "training_progress.csv",
             "sums": "training_progress.sha256",
         },
-        when=lambda run: run.policy in LEARNERS,
-        needs="policy=dqn in MountainCar-v0, or policy=pixels in a game",
+        when=lambda run: run.policy == "trained",
+        needs="policy=trained",
         config=(
             *(*_ENVIRONMENT, "success", "seed", "learner", "train.attempts", "film.fps"),
             *("overlay.title_card", "overlay.hud", "render", "view_encoder", "unit"),
@@ -403,7 +389,7 @@ _VIEWS = {
 _LOCK = {
     "inputs": _EPISODES | {"tables": "episodes.tables"},
     "when": lambda run: not run.trains_policy,
-    "needs": "a policy that the run does not train, such as policy={name: pixels, file: FILE}",
+    "needs": "a policy that the run does not train, such as policy={name: trained, file: FILE}",
     "tools": ("numpy", "player", "artist"),
     "local": True,
 }
@@ -442,7 +428,6 @@ STAGES["verify"] = Stage(
 )
 # Targets that are independent of the film. The results folder may hold a run of any policy.
 APART = {name for name, stage in STAGES.items() if not stage.is_of_run}
-# Trainings are not views, because a film may need them.
-VIEWS = {*_TRAININGS, *_VIEWS} - {"dqn", "pixels"}
+VIEWS = {*_TRAININGS, *_VIEWS} - {"train"}  # a film may need the training
 # The package that draws a style, the tool "artist" of the stages above.
 ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}

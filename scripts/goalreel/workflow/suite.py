@@ -10,11 +10,13 @@ from pathlib import Path
 from goalreel.configuration.options import Options
 from goalreel.configuration.schema import config_error
 from goalreel.errors import OptionError, quoted, suggest
+from goalreel.policies.parameters import is_trained_here
 
 _LISTED = ("runs", "rl_zoo")  # keys of a suite that list its runs instead of an axis
 # A run has its own results folder, and no suite.
 _OWN = ("checkpoint", "training_seed")  # axes that are no options
 _AXES = (*_OWN, *(key for key in Options.model_fields if key not in ("suite", "results")))
+_SEEDS = ("training_seed", "train.seed")  # axes of several trainings
 _STEPS = re.compile(r"\d+")
 
 
@@ -52,7 +54,14 @@ def expand(user_options: Mapping) -> dict[str, SuiteRun]:
                     fix = hint or "Name another option."
                     raise OptionError(f"suite.{option}", f"{problem} {fix}")
                 run = _with_option(run, option, value)
+            if "training_seed" in changes and _is_trained_here(run):
+                run = _with_option(run, "train.seed", changes["training_seed"])
             runs[folder] = _place(run, labels)
+        has_seeds = "training_seed" in suite and "{training_seed}" not in str(suite)
+        if has_seeds and not any(_is_trained_here(run.options) for run in runs.values()):
+            problem = "No value has {training_seed}, so all trainings are the same"
+            fix = "Write file: logs/{training_seed}.zip, or policy: [trained]."
+            raise OptionError("suite.training_seed", f"{problem}. {fix}")
         if not runs:
             raise OptionError("suite", "It has no runs. Write suite={env: [A, B]}.")
     except OptionError as error:
@@ -70,16 +79,23 @@ def _place(options: dict, labels: Mapping[str, str]) -> SuiteRun:
     kinds = {axis: axis.partition(".")[0] for axis in labels}
     across = next((kind for kind in ("checkpoint", "policy") if kind in kinds.values()), None)
     columns = [labels[axis] for axis, kind in kinds.items() if kind == across]
-    rows = [labels[axis] for axis, kind in kinds.items() if kind not in (across, "training_seed")]
+    rows = [labels[axis] for axis, kind in kinds.items() if axis not in _SEEDS and kind != across]
     if across == "checkpoint":
         columns = [str(int(steps)) for steps in columns]
     return SuiteRun(
         options,
         ", ".join(rows) or _label(options.get("env") or "MountainCar-v0"),
         ", ".join(columns) or _label(options.get("policy") or "policy"),
-        labels.get("training_seed"),
+        next((labels[axis] for axis in _SEEDS if axis in labels), None),
         across == "checkpoint",
     )
+
+
+def _is_trained_here(options: Mapping) -> bool:
+    """Return whether a run with these options trains its policy."""
+    policy = options.get("policy")
+    section = policy if isinstance(policy, Mapping) else {"name": policy}
+    return is_trained_here({"name": None, **section})
 
 
 def _runs(suite: object) -> Iterator[tuple[str, dict[str, object], dict[str, str]]]:
@@ -90,11 +106,6 @@ def _runs(suite: object) -> Iterator[tuple[str, dict[str, object], dict[str, str
         yield str(name), _mapping(f"suite.runs.{name}", changes, "{env: ID}"), {}
     if "rl_zoo" in axes:
         yield from _zoo_runs(axes.pop("rl_zoo"))
-    if "training_seed" in axes and "{training_seed}" not in str(axes):
-        problem = "No value has {training_seed}, so all trainings are the same"
-        raise OptionError(
-            "suite.training_seed", f"{problem}. Write file: logs/{{training_seed}}.zip."
-        )
     if axes:
         by_label = {option: _values_by_label(option, values) for option, values in axes.items()}
         for point in itertools.product(*(values.items() for values in by_label.values())):
@@ -179,7 +190,7 @@ def _fill_in(value: object, labels: Mapping[str, str]) -> object:
 
 def _with_option(run: Mapping, option: str, value: object) -> dict:
     """Return the options of a run with a new value for a dotted key."""
-    if option == "training_seed":  # only for {training_seed} in the values of other axes
+    if option == "training_seed":  # for {training_seed} in other values, and for train.seed
         return dict(run)
     option = "policy.file" if option == "checkpoint" else option
     key, _, inner_key = option.partition(".")

@@ -23,22 +23,22 @@ def _replays(run: Run) -> bool:
     return run.policy in RECORDED or run.select is not None
 
 
-_PIXELS = _plays("pixels")
+_NETWORK = _plays("trained")
 USED_WHEN: dict[str, Callable[[Run], bool]] = {
-    "goalreel.policies.network": _plays("dqn"),
-    "goalreel.policies.network_file": _plays("dqn", "pixels"),
+    "goalreel.policies.network": _NETWORK,
+    "goalreel.policies.network_file": _NETWORK,
     "goalreel.policies.user_function": _plays("python"),
     "goalreel.policies.stable_baselines3": _plays("sb3"),
-    "goalreel.policies.pixel_policy": _PIXELS,
-    "goalreel.policies.numpy_network": _PIXELS,
-    "goalreel.policies.preprocessing": _PIXELS,
+    "goalreel.policies.pixel_policy": _NETWORK,
+    "goalreel.policies.numpy_network": _NETWORK,
+    "goalreel.policies.preprocessing": _NETWORK,
     "goalreel.simulation.played_episodes": lambda run: run.select is not None,
     "goalreel.simulation.minari_episodes": _replays,
     "goalreel.simulation.recorded_episodes": _replays,
     "goalreel.simulation.recording_file": _replays,
     "goalreel.simulation.recording_blocks": _replays,
     # It shows a network the environments that goalreel steps.
-    "goalreel.rendering.warped": lambda run: run.env.computed and run.policy == "pixels",
+    "goalreel.rendering.warped": lambda run: run.env.computed and run.policy == "trained",
     "goalreel.rendering.frame_recorder": _plays_gymnasium,
     # A user's function may ask for Gymnasium's spaces.
     "goalreel.environments.gymnasium_env": lambda r: not r.env.computed or r.policy == "python",

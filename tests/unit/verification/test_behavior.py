@@ -202,5 +202,5 @@ def test_recorded_and_reaching_runs_can_be_locked(tmp_path):
     assert goalreel.check(path)
     result = goalreel.check(path, {"epsilon": 0.3})
     assert not result and {d.quantity for d in result.differences} <= {"action", "ending"}
-    config = load_config({"env": "MountainCar-v0", "policy": {"name": "dqn"}})
+    config = load_config({"env": "MountainCar-v0", "policy": "trained"})
     assert "lock" not in Plan(config, REPOSITORY / "scripts").stages

@@ -113,7 +113,6 @@ CAR, CONTINUOUS = "MountainCar-v0", "MountainCarContinuous-v0"
 TIME, STACK = (f"gymnasium.wrappers:{name}Observation" for name in ("TimeAware", "FrameStack"))
 CART = {"env": "CartPole-v1", "policy": RANDOM}
 DRAWN_AS = {"style": "vector", "width": 855}
-TRAINED = {"policy": {"name": "pixels", "checkpoint": 20}, "pixels": {"checkpoints": [0, 10]}}
 
 
 def trigger(value) -> dict:
@@ -144,7 +143,7 @@ FAULTS = [
     ({"policy": 3}, "policy: '3' is not allowed. Use a mapping such as {name: value}."),
     ({"policy": {"force": 0.5}}, f"policy.force: The policy 'pump' has no such option in '{CAR}'"),
     ({"env": CONTINUOUS, "policy": "near_optimal"}, f"'near_optimal' does not play '{CONTINUOUS}'"),
-    (CART | {"policy": "pump"}, "policy.name: 'pump' does not play 'CartPole-v1'. Use random"),
+    (CART | {"policy": "pump"}, "policy.name: 'pump' does not play 'CartPole-v1'. See docs"),
     ({"env": CONTINUOUS, "policy": {"force": 0}}, "policy.force: '0.0' is not allowed. Use a num"),
     ({"policy": {"name": "python"}}, "policy.file: The policy 'python' needs a file."),
     ({"policy": {"name": "python", "file": "x.py"}}, "policy.file: 'x.py' cannot be read (No such"),
@@ -165,10 +164,7 @@ FAULTS = [
     ({"clips": {"step_trigger": {"every": 0}}}, "clips.step_trigger.every: '0' is not allowed"),
     ({"clips": {"step_trigger": [3, -1]}}, "clips.step_trigger.1: '-1' is not allowed. Use an"),
     ({"clips": {"name_prefix": "a\nb"}}, r"clips.name_prefix: 'a\nb' is not allowed. Use 1 to"),
-    ({"pixels": {"n_envs": 8, "collectors": 3}}, "pixels.n_envs: '8' environments cannot be d"),
-    (TRAINED, "policy.checkpoint: The training keeps no weights after 20 decisions"),
     ({"overlay": {"hud": "maybe"}}, "overlay.hud: 'maybe' is not allowed. Use true or false."),
-    ({"pixels": {"game": "MountainCar-v1"}}, "pixels.game: Unknown value 'MountainCar-v1'. Did yo"),
     ({"render": {"width": 1920}}, "render.width: '1920' is not allowed with the style gymnasium"),
     ({"render": DRAWN_AS}, "render.width: '855' is not allowed. Use an even integer from 160 to"),
     (CART | {"render": {"style": "vector"}}, "render.style: 'vector' draws only the Mountain Cars"),
@@ -197,18 +193,22 @@ def test_error_names_key_value_and_allowed_values(given, message):
 
 FORMER = [
     ({"max_steps": 5}, "max_episode_steps"),
-    ({"dqn": {"decisions": 5000}}, "total_timesteps"),
-    ({"pixels": {"environments": 8}}, "n_envs"),
-    ({"pixels": {"buffer": 5000}}, "buffer_size"),
-    ({"pixels": {"exploration": 5000}}, "exploration_fraction"),
-    ({"pixels": {"final_epsilon": 0.1}}, "exploration_final_eps"),
-    ({"pixels": {"replay_ratio": 8}}, "train_freq"),
-    ({"pixels": {"batch": 8}}, "batch_size"),
-    ({"pixels": {"discount": 0.9}}, "gamma"),
-    ({"pixels": {"gradient_clip": 10}}, "max_grad_norm"),
-    ({"pixels": {"target_every": 100}}, "target_update_interval"),
-    ({"pixels": {"evaluate_every": 100}}, "eval_freq"),
-    ({"pixels": {"games": 3}}, "n_eval_episodes"),
+    ({"dqn": {}}, "train"),
+    ({"pixels": {"batch_size": 8}}, "train"),
+    ({"policy": "pixels"}, "trained"),
+    ({"train": {"collectors": 2}}, "processes"),
+    ({"train": {"decisions": 5000}}, "total_timesteps"),
+    ({"train": {"environments": 8}}, "n_envs"),
+    ({"train": {"buffer": 5000}}, "buffer_size"),
+    ({"train": {"exploration": 5000}}, "exploration_fraction"),
+    ({"train": {"final_epsilon": 0.1}}, "exploration_final_eps"),
+    ({"train": {"replay_ratio": 8}}, "train_freq"),
+    ({"train": {"batch": 8}}, "batch_size"),
+    ({"train": {"discount": 0.9}}, "gamma"),
+    ({"train": {"gradient_clip": 10}}, "max_grad_norm"),
+    ({"train": {"target_every": 100}}, "target_update_interval"),
+    ({"train": {"evaluate_every": 100}}, "eval_freq"),
+    ({"train": {"games": 3}}, "n_eval_episodes"),
     ({"max_attempts": 5}, "max_attempts_per_reach"),
     ({"film": {"show": "attempts"}}, "show_failures"),
     ({"check": False}, "check_determinism"),
@@ -278,10 +278,10 @@ def test_policy_parameters_get_defaults_if_they_apply():
 def test_training_spec_does_not_depend_on_the_film(monkeypatch):
     pytest.importorskip("ale_py")
     monkeypatch.setattr(planning, "_version", lambda tool: "1")
-    film = {"env": "ALE/Pong-v5", "policy": {"name": "pixels"}}
-    given = {"pixels": {"game": "ALE/Pong-v5"}}, film, film | {"success": 18, "reaches": 20}
+    film = {"env": "ALE/Pong-v5", "policy": "trained"}
+    given = film, film | {"success": 18, "reaches": 20, "train": {"attempts": 9}}
     plans = [Plan(load(**one), REPOSITORY / "scripts") for one in given]
-    assert len({plan.spec("pixels", of_shard(0)) for plan in plans}) == 1
+    assert len({plan.spec("train", of_shard(0)) for plan in plans}) == 1
 
 
 def test_policy_file_is_watched_by_its_content(tmp_path):

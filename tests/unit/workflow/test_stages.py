@@ -17,8 +17,7 @@ RUNS = [
     {},
     {"episodes": 10},
     {"encode": {"encoder": "x264"}},
-    {"policy": {"name": "dqn"}},
-    {"policy": {"name": "pixels"}},
+    {"policy": "trained"},
     {"env": "CartPole-v1"},
     {"env": "CartPole-v1", "film": {"select": {"worst": 5}}},
 ]

@@ -1,0 +1,152 @@
+"""The networks of a training in PyTorch, and their weights for films."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import nn
+
+from goalreel.environments.gymnasium_ids import import_module
+from goalreel.errors import OptionError
+
+# Convolutions (filters, side of the kernel, stride) and units of the hidden layer, by name, from
+# V. Mnih et al., "Playing Atari with Deep Reinforcement Learning" (2013), section 4.1, and of
+# "Human-level control through deep reinforcement learning" (2015), "Model architecture".
+# `narrow` has half of the latter's filters and units.
+NETWORKS = {
+    "small": (((16, 8, 4), (32, 4, 2)), 256),
+    "nature": (((32, 8, 4), (64, 4, 2), (64, 3, 1)), 512),
+    "narrow": (((16, 8, 4), (32, 4, 2), (32, 3, 1)), 256),
+}
+
+
+class TorchNetwork(nn.Module):
+    """Features of an observation, a value for each action, and the value of the state.
+
+    The values of actions are the logits of PPO, and the action values or advantages of DQN. States
+    have a second body for the value of the state.
+    """
+
+    def __init__(self, shape: Sequence[int], num_actions: int, network, low, high):
+        """Create random weights from PyTorch's generator.
+
+        Args:
+            shape: of an observation: (stack, 84, 84) for frames, or (n,).
+            num_actions: the number of actions.
+            network: a name in NETWORKS, hidden units, or "module:callable", which returns the body,
+                a module from (batch, *shape) float32 to (batch, features), given `shape`.
+            low: the values that enter as -1, a number or (n,).
+            high: the values that enter as 1.
+        """
+        super().__init__()
+        middle = (torch.as_tensor(low) + torch.as_tensor(high)) / 2
+        self.register_buffer("offset", middle.float(), persistent=False)
+        self.register_buffer("scale", (torch.as_tensor(high) - middle).float(), persistent=False)
+        self.body = make_body(shape, network)
+        self.is_own = is_own(network)
+        is_mlp = len(shape) == 1 and not self.is_own
+        self.state_body = make_body(shape, network) if is_mlp else None
+        with torch.no_grad():
+            features = self.body(torch.zeros(1, *shape)).shape[1]
+        self.actions, self.state = nn.Linear(features, num_actions), nn.Linear(features, 1)
+
+    def forward(
+        self, obs: torch.Tensor, dtype: torch.dtype = torch.float32
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return (n, num_actions) and (n,) float32 values of (n, *shape) observations.
+
+        dtype: in which the body computes; bfloat16 represents all bytes
+        """
+        obs = obs.to(dtype, copy=True).sub_(self.offset).div_(self.scale)
+        if obs.ndim == 4:
+            obs = obs.contiguous(memory_format=torch.channels_last)
+        # A context for each call, since it keeps the weights that it has cast.
+        with torch.autocast(obs.device.type, dtype, enabled=dtype != torch.float32):
+            features = self.body(obs)
+            other = features if self.state_body is None else self.state_body(obs)
+        return self.actions(features.float()), self.state(other.float())[:, 0]
+
+
+def is_own(network) -> bool:
+    """Return whether the option `train.network` names a user's own body."""
+    return isinstance(network, str) and network not in NETWORKS
+
+
+def make_body(shape: Sequence[int], network) -> nn.Module:
+    """Return a module from observations to features, see TorchNetwork."""
+    if is_own(network):
+        return own_body(network, shape)
+    layers: list[nn.Module] = []
+    if len(shape) == 3:
+        convolutions, hidden = NETWORKS[network]
+        channels, side = shape[0], shape[1]
+        for filters, kernel, stride in convolutions:
+            layers += [nn.Conv2d(channels, filters, kernel, stride), nn.ReLU(inplace=True)]
+            channels, side = filters, (side - kernel) // stride + 1
+        layers += [nn.Flatten()]
+        sizes = [channels * side**2, hidden]
+    else:
+        sizes = [math.prod(shape), *network]
+    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU(inplace=True)]
+    return nn.Sequential(*layers)
+
+
+def own_body(name: str, shape: Sequence[int]) -> nn.Module:
+    """Return what the user's `module:callable` returns for a shape. Raises OptionError."""
+    module, _, attribute = name.partition(":")
+    try:
+        body = getattr(import_module(module), attribute)(tuple(shape))
+        with torch.no_grad():
+            features = body(torch.zeros(2, *shape))
+    except Exception as error:  # the user's code
+        text = f"{type(error).__name__}: {error}".partition("\n")[0]
+        problem = f"{name!r} cannot be made ({text})"
+        raise OptionError("train.network", f"{problem}. Correct it, or its name.") from error
+    if not isinstance(body, nn.Module) or features.ndim != 2 or len(features) != 2:
+        problem = f"{name!r} gives {tuple(features.shape)} for 2 observations"
+        raise OptionError("train.network", f"{problem}. Return features (batch, n).")
+    return body
+
+
+@torch.no_grad()
+def weights_for_acting(network: TorchNetwork, dueling: bool = False) -> dict[str, np.ndarray]:
+    """Return float32 weights by name, for numpy_network.NumpyNetwork.
+
+    Each layer has a `weight` and a `bias` with PyTorch's shapes. The first includes the scale and
+    the offset of observations, and the last of a dueling network the value of the state. An own
+    body keeps PyTorch's names, behind `body.`.
+    """
+    layers = [m for m in network.body.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
+    if network.is_own:
+        state = {f"body.{k}": v.cpu().numpy().copy() for k, v in network.body.state_dict().items()}
+        return state | _named("dense0", *_folded_head(network, dueling))
+    weights, convolutions = {}, sum(isinstance(layer, nn.Conv2d) for layer in layers)
+    for place, layer in enumerate(layers):
+        weight, bias = layer.weight.cpu().double(), layer.bias.cpu().double()
+        if place == 0:
+            weight = weight / network.scale.cpu().double()
+            offset = weight * network.offset.cpu().double()
+            bias = bias - offset.flatten(1).sum(1)
+        is_dense = place >= convolutions
+        name = f"dense{place - convolutions}" if is_dense else f"convolution{place}"
+        weights |= _named(name, weight, bias)
+    last = _folded_head(network, dueling and network.state_body is None)
+    return weights | _named(f"dense{len(layers) - convolutions}", *last)
+
+
+def _folded_head(network: TorchNetwork, dueling: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return weight and bias of the last layer, with the value of the state if `dueling`."""
+    pair = []
+    for kind in ("weight", "bias"):
+        array = getattr(network.actions, kind).cpu().double()
+        if dueling:
+            array = array - array.mean(0) + getattr(network.state, kind).cpu().double()
+        pair.append(array)
+    return tuple(pair)
+
+
+def _named(name: str, weight: torch.Tensor, bias: torch.Tensor) -> Mapping[str, np.ndarray]:
+    pairs = zip(("weight", "bias"), (weight, bias), strict=True)
+    return {f"{name}.{k}": np.array(v.numpy(), np.float32, order="C") for k, v in pairs}

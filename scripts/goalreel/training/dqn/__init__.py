@@ -1,1 +1,0 @@
-"""Deep Q-learning of MountainCar-v0 from its state."""

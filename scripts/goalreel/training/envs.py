@@ -1,0 +1,125 @@
+"""The task that is learned, and the interface of the vectorized environments that play it.
+
+They reset ended episodes. Observations are stacks of gray frames, uint8, or flattened states,
+float32.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalreel.environments.seeding import SEED_BITS
+from goalreel.training.processes import Group
+
+
+@dataclass(frozen=True)
+class EndedGame:
+    """A finished game, which may consist of several episodes of the learner."""
+
+    index: int  # of its environment
+    return_: float  # the sum of the rewards as the environment gives them
+    steps: int  # decisions
+    distance: float = math.nan  # the furthest position (in pixels for Mario)
+    success: float = math.nan  # 1.0 or 0.0, if the game tells
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of all environments."""
+
+    rewards: np.ndarray  # (num_envs,) float32, as the learner gets them
+    terminated: np.ndarray  # (num_envs,) bool, also at the loss of a life
+    truncated: np.ndarray  # (num_envs,) bool
+    next_obs: np.ndarray  # (num_envs, *shape), before any reset
+    ended: tuple[EndedGame, ...] = ()
+
+
+class Envs:
+    """Vectorized environments.
+
+    Attributes:
+        num_actions: the number of actions.
+        obs: (num_envs, *shape), to act on, after any reset.
+    """
+
+    num_actions: int
+    obs: np.ndarray
+
+    def step(self, actions: np.ndarray) -> Step:
+        """Take (num_envs,) int64 actions, and reset ended episodes; later steps keep the arrays."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Free the resources of the environments."""
+
+    def exchange(self, group: Group) -> None:
+        """Share what all processes have seen, after each iteration."""
+
+    def figures(self) -> dict[str, float]:
+        """Return own columns of the table of progress."""
+        return {}
+
+    def state(self) -> dict:
+        """Return what `load` restores. Games begin again."""
+        return {}
+
+    def load(self, state: Mapping) -> None:
+        """Restore a state."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is learned: an environment, and how its observations reach the network."""
+
+    config: Mapping  # env, env_kwargs, env_wrappers and max_episode_steps of the run
+    num_actions: int
+    shape: tuple[int, ...]  # of an observation
+    low: np.ndarray  # the values that the network gets as -1 and 1, (*shape[1:]) for states
+    high: np.ndarray
+    preprocessing: Mapping  # of the network file
+
+    @property
+    def is_pixels(self) -> bool:
+        """Whether observations are stacks of frames."""
+        return len(self.shape) == 3
+
+
+def episode_seeds(root: int, index: int) -> Iterator[int]:
+    """Yield the seeds of the episodes of an environment."""
+    for block in itertools.count():
+        key = (index, block, 0)  # its length differs from all other spawn keys
+        words = np.random.SeedSequence(root, spawn_key=key).generate_state(64, np.uint64)
+        yield from (words >> np.uint64(64 - SEED_BITS)).astype(np.int64).tolist()
+
+
+def push_frames(stacks: np.ndarray, frames: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Return frame stacks, (num_envs, stack, H, W), with newer frames, (num_envs, H, W).
+
+    first: (num_envs,) bool, the environments whose stacks begin again with the frame repeated
+    """
+    after = np.concatenate([stacks[:, 1:], frames[:, None]], axis=1)
+    after[first] = frames[first][:, None]
+    return after
+
+
+class StackedFrames(Envs):
+    """Environments whose observations are the latest frames of others'."""
+
+    def __init__(self, envs: Envs, stack: int):
+        self._envs, self.num_actions = envs, envs.num_actions
+        self.obs = np.repeat(envs.obs[:, None], stack, axis=1)
+
+    def step(self, actions: np.ndarray) -> Step:
+        """Step the environments."""
+        step = self._envs.step(actions)
+        over = step.terminated | step.truncated
+        next_obs = push_frames(self.obs, step.next_obs, np.zeros_like(over))
+        self.obs = push_frames(self.obs, self._envs.obs, over)
+        return Step(step.rewards, step.terminated, step.truncated, next_obs, step.ended)
+
+    def close(self) -> None:
+        """Close the environments."""
+        self._envs.close()

@@ -1,1 +1,0 @@
-"""Games for training: vectorized environments whose observations are pixels."""

@@ -1,1 +1,0 @@
-"""Deep Q-learning from pixels: collectors, replay buffer and learner."""

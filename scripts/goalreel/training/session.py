@@ -1,0 +1,230 @@
+"""A session of a training, in one of its processes: from a start or checkpoint to an end or a stop.
+
+Every `_SAVE_EVERY` seconds, and when it stops, each process saves its part.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from goalreel.cli import say
+from goalreel.policies.torch_network import TorchNetwork, weights_for_acting
+from goalreel.training.checkpoint import FREE, part_of, read_checkpoint, write_checkpoint
+from goalreel.training.dqn import Dqn
+from goalreel.training.envs import EndedGame, Task
+from goalreel.training.evaluation import Evaluation, evaluate
+from goalreel.training.ppo import Ppo, initialize
+from goalreel.training.processes import Group
+from goalreel.training.progress import EVERY, Progress
+from goalreel.training.settings import Settings
+from goalreel.training.tasks import make_envs, make_task
+
+_RECENT = 100  # finished games of a process whose means are shown
+_SAVE_EVERY = 600.0  # seconds
+
+
+@dataclass
+class Record:
+    """What a training has done so far, equal in all processes but for `rows`."""
+
+    decisions: int = 0
+    seconds: float = 0.0  # with evaluations
+    cpu_seconds: float = 0.0  # of all processes
+    updates: int = 0
+    sessions: int = 0
+    evaluations: list[Evaluation] = field(default_factory=list)
+    # Weights by decisions: of the chosen checkpoints, the best and the latest.
+    kept: dict[int, Mapping[str, np.ndarray]] = field(default_factory=dict)
+    rows: list[list] = field(default_factory=list)  # of the table, in the first process
+
+    @property
+    def best(self) -> Evaluation:
+        """The evaluation with the highest score, the earliest of equal ones."""
+        return max(self.evaluations, key=lambda evaluation: evaluation.score)
+
+    def state(self) -> dict:
+        """Return plain values and tensors."""
+        kept = {step: _changed(weights, torch.from_numpy) for step, weights in self.kept.items()}
+        evaluations = [asdict(evaluation) for evaluation in self.evaluations]
+        return vars(self) | {"kept": kept, "evaluations": evaluations}
+
+    @classmethod
+    def of(cls, state: Mapping) -> "Record":
+        """Return the record of a state."""
+        kept = {step: _changed(w, torch.Tensor.numpy) for step, w in state["kept"].items()}
+        evaluations = [
+            Evaluation(**values | {"games": [EndedGame(**game) for game in values["games"]]})
+            for values in state["evaluations"]
+        ]
+        return cls(**state | {"kept": kept, "evaluations": evaluations})
+
+
+def _changed(weights: Mapping, change) -> dict:
+    return {name: change(array) for name, array in weights.items()}
+
+
+class Session:
+    """One session of a process, whose `run` is called once."""
+
+    def __init__(self, group: Group, config: Mapping, saved: Path, code: str):
+        """Make the task and the algorithm, and restore them if there is a checkpoint.
+
+        Raises GoalreelError if the settings are wrong, or if the checkpoint is of others.
+        """
+        self.settings = settings = Settings(**config["train"])
+        self.task = task = make_task(config, settings)
+        self._group, self._saved, self.record = group, saved, Record()
+        self._identity = {k: v for k, v in config.items() if k != "train"} | {"code": code}
+        self._identity |= {f"train.{k}": v for k, v in vars(settings).items() if k not in FREE}
+        state = None
+        if saved.exists():
+            state = read_checkpoint(part_of(saved, group.rank), self._identity)
+            self.record = Record.of(state["record"])
+            if group.rank == 0:
+                say(f"{saved}: resumed after {self.record.decisions:,} decisions")
+        self.record.sessions += 1
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self._network = _network(task, settings).to(device, memory_format=torch.channels_last)
+        half = settings.autocast and task.is_pixels and computes_in_half(device)
+        # Others in each session, so that a resumed training does not play the same games.
+        seeds = np.random.SeedSequence([settings.seed, self.record.sessions]).generate_state(2)
+        self._envs = make_envs(task, settings, int(seeds[0]), group.share(settings.n_envs))
+        self._algorithm = (Dqn if settings.algorithm == "dqn" else Ppo)(
+            *(settings, self._network, self._envs, group, int(seeds[1]) + group.rank),
+            torch.bfloat16 if half else torch.float32,
+        )
+        if state:
+            self._network.load_state_dict(state["network"])
+            self._algorithm.optimizer.load_state_dict(state["optimizer"])
+            self._algorithm.load(state["algorithm"])
+            self._envs.load(state["envs"])
+        past = [evaluation.checkpoint_step for evaluation in self.record.evaluations]
+        self._due = [s for s in settings.checkpoint_steps if s > max(past, default=-1)]
+        self._games: list[EndedGame] = []  # the latest ones
+
+    def run(self, asked: list[str]) -> bool:
+        """Train to the end; return False if the first process's `asked` got a signal's name."""
+        record, first = self.record, self._group.rank == 0
+        self._began = time.monotonic() - record.seconds
+        self._cpu = record.cpu_seconds / self._group.size - _cpu_seconds()
+        self._logged, written = (record.seconds, record.decisions), time.monotonic()
+        total, table = self.settings.total_timesteps, self._saved.with_name("progress.csv")
+        progress = Progress(record.rows, total, table) if first else None
+        with closing(self._envs):
+            self._evaluate(progress)
+            while record.decisions < total and not self._is_solved():
+                games = self._algorithm.iterate(record.decisions)
+                self._games = [*self._games, *games][-_RECENT:]
+                record.decisions += self._algorithm.decisions
+                self._envs.exchange(self._group)
+                now = time.monotonic()
+                record.seconds = now - self._began
+                # The first process decides for all.
+                is_due = [record.seconds - self._logged[0] > EVERY, now - written > _SAVE_EVERY]
+                flags = torch.tensor([bool(asked), *is_due], dtype=torch.float32) * first
+                stop, log, save = self._group.sum(flags).tolist()
+                if stop:
+                    return False
+                if not self._evaluate(progress) and log:
+                    self._log(progress)
+                if save:
+                    self.save()
+                    written = now
+        return True
+
+    def _is_solved(self) -> bool:
+        threshold, evaluations = self.settings.reward_threshold, self.record.evaluations
+        return (
+            threshold is not None
+            and bool(evaluations)
+            and evaluations[-1].mean("return_") >= threshold
+        )
+
+    def _evaluate(self, progress: Progress | None) -> bool:
+        """Evaluate the weights if a checkpoint is due, and keep them; return whether it was."""
+        record, settings = self.record, self.settings
+        passed = [step for step in self._due if step <= record.decisions]
+        if not passed:
+            return False
+        self._due, step = self._due[len(passed) :], passed[-1]
+        seconds, games = record.seconds, evaluate(self._network, self.task, settings, self._group)
+        record.evaluations.append(Evaluation(step, seconds, games))
+        dueling = settings.algorithm == "dqn" and settings.dueling
+        record.kept[step] = weights_for_acting(self._network, dueling)
+        needed = {*settings.checkpoints, record.best.checkpoint_step, step}
+        record.kept = {step: weights for step, weights in record.kept.items() if step in needed}
+        record.seconds = time.monotonic() - self._began
+        self._log(progress, record.evaluations[-1])
+        return True
+
+    def _log(self, progress: Progress | None, evaluation: Evaluation | None = None) -> None:
+        """Write a row of the table, with the means of all processes."""
+        record, algorithm = self.record, self._algorithm
+        cpu = torch.tensor([self._cpu + _cpu_seconds()], dtype=torch.float64)
+        record.cpu_seconds = self._group.sum(cpu).item()
+        games = sum(self._group.gather(self._games), [])
+        (seconds, decisions), record.updates = self._logged, algorithm.updates
+        self._logged = record.seconds, record.decisions
+        rate = (record.decisions - decisions) / max(record.seconds - seconds, 1e-9)
+        figures = {
+            **{"time/total_timesteps": record.decisions, "time/time_elapsed": record.seconds},
+            **{"time/cpu_seconds": record.cpu_seconds, "time/fps": rate},
+            "train/learning_rate": algorithm.optimizer.param_groups[0]["lr"],
+            "train/n_updates": algorithm.updates,
+            **{f"train/{name}": value for name, value in algorithm.figures.items()},
+            **self._envs.figures(),
+        }
+        if games:
+            latest = Evaluation(0, 0.0, games).means()
+            figures |= {f"rollout/{name}": mean for name, mean in latest.items()}
+        if evaluation:
+            figures |= {f"eval/{name}": mean for name, mean in evaluation.means().items()}
+        if self.settings.algorithm == "dqn":
+            figures["rollout/exploration_rate"] = self.settings.epsilon(record.decisions)
+        if progress:
+            progress.take(figures)
+
+    def save(self) -> str:
+        """Save this process's part, and return the last line of a message."""
+        record = self.record
+        if not record.decisions:
+            return ""
+        state = {
+            **{"record": record.state(), "network": self._network.state_dict()},
+            "optimizer": self._algorithm.optimizer.state_dict(),
+            **{"algorithm": self._algorithm.state(), "envs": self._envs.state()},
+        }
+        path = part_of(self._saved, self._group.rank)
+        done = f"{record.decisions:,} of {self.settings.total_timesteps:,} decisions"
+        try:
+            write_checkpoint(path, self._identity, state)
+        except OSError as error:  # what stopped the training matters more
+            return f"\n  Not saved after {done}. {path}: {error}"
+        return f"\n  Saved after {done} in {self._saved}. Run the same command to resume."
+
+
+def _network(task: Task, settings: Settings) -> TorchNetwork:
+    """Return a network with random weights, the same for the same seed."""
+    network = settings.network or ("nature" if task.is_pixels else [64, 64])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        made = TorchNetwork(task.shape, task.num_actions, network, task.low, task.high)
+        if settings.algorithm == "ppo":
+            initialize(made)
+    return made
+
+
+def computes_in_half(device: torch.device) -> bool:
+    """Return whether a device has instructions for half precision, instead of emulating it."""
+    abilities = torch.cpu.get_capabilities()  # "avx512_bf16", "amx_bf16" and such
+    return device.type != "cpu" or any(has for name, has in abilities.items() if "bf16" in name)
+
+
+def _cpu_seconds() -> float:
+    return sum(os.times()[:2])

@@ -1,0 +1,110 @@
+"""The options of a training, and their presets by environment, without PyTorch.
+
+All counts are decisions, over all environments. A decision lasts `frame_skip` steps.
+"""
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+
+_SHARED = {
+    **{"frame_skip": 1, "network": None, "processes": 1, "max_grad_norm": 0.5},
+    **{"eval_freq": 50_000, "n_eval_episodes": 20},
+}
+# RL Baselines3 Zoo's values for Atari, and for PPO in environments that it does not name.
+DEFAULTS = {
+    "dqn": {
+        **{"learning_rate": 1e-3, "gamma": 0.99, "n_envs": 16, "batch_size": 128},
+        **{"total_timesteps": 200_000, "buffer_size": 100_000, "learning_starts": 1_000},
+        **{"train_freq": 4, "gradient_steps": 1, "target_update_interval": 500, "n_steps": 3},
+        **{"exploration_fraction": 0.1, "exploration_final_eps": 0.05},
+        **{"dueling": False, "double": True},
+    },
+    "ppo": {
+        **{"learning_rate": 1e-3, "gamma": 0.99, "n_envs": 16, "batch_size": 256, "n_steps": 64},
+        **{"total_timesteps": 500_000, "n_epochs": 8, "gae_lambda": 0.95, "clip_range": 0.2},
+        **{"ent_coef": 0.005, "vf_coef": 0.5, "starts": "reset"},
+    },
+}
+_PIXELS = {"processes": 2, "frame_skip": 4}
+# Values apply if the training has the preset's algorithm, and those of `_PIXELS` always. The first
+# prefix of an id that fits is taken. docs/benchmarks/training.md has what these presets learned.
+PRESETS: dict[str, dict] = {
+    "ALE/": _PIXELS
+    | {
+        **{"algorithm": "dqn", "network": "small", "dueling": True, "double": False},
+        **{"total_timesteps": 800_000, "n_envs": 16, "buffer_size": 100_000},
+        **{"learning_starts": 5_000, "exploration_fraction": 0.05, "exploration_final_eps": 0.02},
+        **{"train_freq": 16, "batch_size": 128, "learning_rate": 5e-4, "max_grad_norm": 10},
+        **{"target_update_interval": 2_000, "n_steps": 10, "n_eval_episodes": 10},
+    },
+    "SuperMarioBros-": _PIXELS
+    | {
+        **{"algorithm": "ppo", "network": "narrow", "total_timesteps": 1_500_000, "n_envs": 32},
+        **{"n_steps": 64, "batch_size": 512, "n_epochs": 4, "learning_rate": 5e-4, "gamma": 0.92},
+        **{"ent_coef": 0.004, "vf_coef": 0.25, "max_grad_norm": 1, "starts": "failures"},
+        **{"eval_freq": 100_000},
+    },
+    # With decisions of 12 steps, random play reaches the goal in 5.1% of episodes.
+    "MountainCar-": {
+        **{"algorithm": "dqn", "frame_skip": 12, "network": [128, 128], "learning_rate": 4e-3},
+        **{"total_timesteps": 20_000, "learning_starts": 500, "exploration_fraction": 0.1},
+        **{"n_envs": 16, "train_freq": 4, "batch_size": 128, "buffer_size": 10_000, "gamma": 0.8},
+        **{"n_steps": 1, "eval_freq": 500, "n_eval_episodes": 100, "reward_threshold": -110},
+        "max_grad_norm": 10,
+    },
+    "CartPole-": {"algorithm": "ppo", "n_steps": 32, "gamma": 0.98, "gae_lambda": 0.8},
+    "LunarLander": {"algorithm": "ppo", "gamma": 0.999, "gae_lambda": 0.98},
+    "": {"algorithm": "ppo"},
+}
+_CAR_PIXELS = _PIXELS | {
+    **{"algorithm": "dqn", "frame_skip": 12, "network": "small", "dueling": True, "gamma": 0.95},
+    **{"total_timesteps": 60_000, "buffer_size": 20_000, "learning_starts": 2_000},
+    **{"exploration_fraction": 1 / 6, "n_steps": 10, "learning_rate": 2.5e-4, "n_envs": 8},
+    **{"train_freq": 4, "batch_size": 32, "target_update_interval": 2_000, "eval_freq": 5_000},
+    **{"max_grad_norm": 10, "n_eval_episodes": 30},
+}
+
+
+class Settings(SimpleNamespace):
+    """The options of `configuration.options.Train`, which describes them, without `null`."""
+
+    autocast = True  # whether to compute in bfloat16 where the processor or the GPU can
+
+    @property
+    def checkpoint_steps(self) -> list[int]:
+        """The decisions after which the weights are evaluated, increasing."""
+        every = range(self.eval_freq, self.total_timesteps, self.eval_freq)
+        kept = (step for step in self.checkpoints if step < self.total_timesteps)
+        return sorted({*every, *kept, self.total_timesteps})
+
+    def epsilon(self, decisions: int) -> float:
+        """Return the share of random actions after a number of decisions."""
+        last = max(round(self.exploration_fraction * self.total_timesteps), 1)
+        return 1.0 + min(decisions / last, 1.0) * (self.exploration_final_eps - 1.0)
+
+    def remaining(self, decisions: int) -> float:
+        """Return the factor of learning rate and entropy bonus: it falls from 1 to 0.02."""
+        return max(1.0 - decisions / self.total_timesteps, 0.02)
+
+
+def preset_of(env: str, pixels: bool = False) -> Mapping:
+    """Return the preset of an environment."""
+    name = env.rpartition(":")[2]
+    if pixels:
+        return _CAR_PIXELS
+    return next(preset for prefix, preset in PRESETS.items() if name.startswith(prefix))
+
+
+def with_defaults(section: Mapping, env: str) -> dict:
+    """Return a section `train` with presets instead of `null`.
+
+    Options of the other algorithm stay `null`.
+    """
+    preset = preset_of(env, bool(section.get("pixels")))
+    algorithm = section.get("algorithm") or preset["algorithm"]
+    if algorithm != preset["algorithm"]:
+        preset = {name: preset[name] for name in ("frame_skip", "processes") if name in preset}
+    values = _SHARED | DEFAULTS[algorithm] | preset | {"algorithm": algorithm}
+    total = section.get("total_timesteps") or values["total_timesteps"]
+    values["checkpoints"] = [0, total // 8, total // 4, total // 2]  # networks change early on
+    return {n: values.get(n) if value is None else value for n, value in section.items()}

@@ -1,1 +1,0 @@
-"""Shared memory between processes: arrays, lock-free rings and weights."""

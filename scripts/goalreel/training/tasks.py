@@ -1,0 +1,87 @@
+"""The task of a training: the environments that fit, and how a network sees them."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from goalreel.environments.environment import gymnasiums_environment
+from goalreel.errors import OptionError, quoted
+from goalreel.policies.preprocessing import SIDE
+from goalreel.training.envs import Envs, StackedFrames, Task, episode_seeds
+from goalreel.training.gymnasium_envs import GymnasiumEnvs, is_picture
+from goalreel.training.settings import Settings
+
+
+def check_spaces(config: Mapping, observation_space, action_space) -> None:
+    """Raise OptionError if the spaces do not fit a training, or its network."""
+    from gymnasium import spaces
+
+    env, train = config["env"], config["train"]
+    if not isinstance(action_space, spaces.Discrete):
+        kind = "continuous actions" if isinstance(action_space, spaces.Box) else str(action_space)
+        fix = "Training needs discrete ones, as CartPole-v1 has."
+        raise OptionError("env", f"{quoted(env)} has {kind}. {fix}")
+    if train["pixels"] or is_picture(observation_space):
+        return
+    try:
+        spaces.flatdim(observation_space)
+    except (NotImplementedError, ValueError):  # a graph, or a sequence
+        kind = f"{quoted(env)} has observations of the type {type(observation_space).__name__}"
+        fix = "Training needs arrays, which a wrapper can make (env_wrappers)."
+        raise OptionError("env", f"{kind}. {fix}") from None
+    if isinstance(train["network"], str) and ":" not in train["network"]:
+        problem = f"{quoted(train['network'])} is for frames, but {env} has states"
+        raise OptionError("train.network", f"{problem}. Use a list, such as [64, 64].")
+
+
+def make_task(config: Mapping, settings: Settings) -> Task:
+    """Return the task of a stage's configuration.
+
+    Raises GoalreelError if the environment cannot be made, or see `check_spaces`.
+    """
+    from gymnasium.spaces import flatdim, flatten_space
+
+    name = config["env"].rpartition(":")[2]
+    pixels = {"warp": "pillow", "maximum": False, "noop": 0, "fire": False, "marks": False}
+    environment = gymnasiums_environment(config)
+    actions, space = environment.action_space, environment.observation_space
+    environment.close()
+    check_spaces(config, space, actions)
+    if name.startswith("ALE/"):
+        pixels |= {"warp": "area", "maximum": settings.frame_skip > 1, "noop": 30, "fire": True}
+    elif name.startswith("SuperMarioBros-"):
+        pixels |= {"warp": "mario", "noop": 30, "marks": True}
+    elif not settings.pixels and not is_picture(space):
+        flat = flatten_space(space)
+        low, high = (np.asarray(bound, np.float32).reshape(-1) for bound in (flat.low, flat.high))
+        unbounded = ~(np.isfinite(low) & np.isfinite(high) & (high - low < 1e6))
+        low, high = np.where(unbounded, -1, low), np.where(unbounded, 1, high)
+        own = dict.fromkeys(pixels) | {"obs": "state", "stack": 1}
+        return Task(config, int(actions.n), (flatdim(space),), low, high, own)
+    stack = 4
+    low, high = (90.0, 270.0) if pixels["marks"] else (-255.0, 255.0)
+    low, high = np.float32(low), np.float32(high)
+    own = {**pixels, "obs": "pixels", "stack": stack}
+    return Task(config, int(actions.n), (stack, SIDE, SIDE), low, high, own)
+
+
+def make_envs(task: Task, settings: Settings, seed: int, indices: range) -> Envs:
+    """Return the environments with the given indices; those of a seed and an index always equal."""
+    env, stack = task.config["env"], task.preprocessing["stack"]
+    name = env.rpartition(":")[2]
+    if name.startswith("SuperMarioBros-"):
+        from goalreel.training.mario_envs import MarioEnvs
+
+        return MarioEnvs(task, settings, seed, indices)
+    if settings.pixels:
+        from goalreel.training.mountain_car_envs import CarPixelEnvs
+
+        envs = CarPixelEnvs(settings.frame_skip, [episode_seeds(seed, n) for n in indices])
+    elif name.startswith("ALE/"):
+        from goalreel.training.atari_envs import AtariEnvs
+
+        envs = AtariEnvs(task, settings.frame_skip, seed, indices)
+    else:
+        seeds = [episode_seeds(seed, n) for n in indices]
+        envs = GymnasiumEnvs(task, settings.frame_skip, seeds)
+    return StackedFrames(envs, stack) if task.is_pixels else envs

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirem
 from goalreel.errors import OptionError  # noqa: E402
 from goalreel.policies.torch_network import TorchNetwork, weights_for_acting  # noqa: E402
 from goalreel.training.dqn import Dqn  # noqa: E402
-from goalreel.training.envs import EndedGame, Envs, Step  # noqa: E402
+from goalreel.training.envs import Envs, Step  # noqa: E402
 from goalreel.training.ppo import Ppo, initialize  # noqa: E402
 from goalreel.training.processes import Group  # noqa: E402
 from goalreel.training.settings import Settings, with_defaults  # noqa: E402

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from conftest import TARGETS, VIEWED, VIEWS, hashes
-from pixel_policies import random_policy
 from project import Project
 from reruns import FILM, rerun
+from trained_policies import random_policy
 from trials import replaced
 
 ALL = (*FILM, *VIEWS)

@@ -4,7 +4,7 @@ import importlib.util
 import sys
 
 import pytest
-from pixel_policies import random_policy
+from trained_policies import random_policy
 
 TORCH = importlib.util.find_spec("torch") is not None
 

@@ -26,8 +26,8 @@ class Scene:
     policy: Policy | None  # None for recordings
 
     def with_policy(self, policy: Policy) -> "Scene":
-        """Return the scene with this policy; in Mountain Car a pixel policy sees frames."""
-        if not hasattr(policy, "warp"):
+        """Return the scene with this policy; in Mountain Car it may see frames."""
+        if getattr(policy, "warp", None) is None:
             return Scene(self.env, policy)
         from goalreel.rendering.warped import with_network_view
 

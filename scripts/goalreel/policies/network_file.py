@@ -2,22 +2,28 @@
 
 The file is an .npz without objects, which NumPy reads:
 
-    kind, version     the kind of network, and the version of this layout
+    kind, version     "goalreel network" and the version of this layout
     spec              the spec of the training
-    ages, means       (checkpoints,): decisions of training, and mean return of the evaluation
-    PLACE.NAME        weights of the checkpoint at that index of `ages`, for Network.of or Actor.of
+    checkpoint_steps  (checkpoints,) int64: decisions of training
+    means             (checkpoints,) float64: mean return of the evaluation
+    settings          JSON: what the network plays, and how it sees it
+    PLACE.NAME        weights of the checkpoint at that index of `checkpoint_steps`
 
-A network that sees pixels also has:
+The settings are env, actions (their number), obs ("pixels" or "state"), obs_shape, frame_skip,
+and stack (frames in an observation). Pixels have maximum (of the last two frames), warp (a name in
+preprocessing.WARPS), noop (the most no-ops at the start), fire (whether FIRE starts the game) and
+marks (whether frames show the action before). `module` is null, or the user's own network
+"module:callable", which takes low and high of `bounds` as -1 and 1.
 
-    game              the fields of training.games.settings.GameSettings, as JSON
-    actions, stack    the number of actions, and of frames in an observation
+The layers are convolution0, convolution1, ... and dense0, dense1, ..., each with a weight and a
+bias in PyTorch's shapes, and with ReLU between them. The last one gives a value for each action.
+The weights of a user's network come before dense0, with `body.` before PyTorch's names.
 """
 
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
@@ -25,17 +31,17 @@ from goalreel.errors import OptionError, quoted
 from goalreel.files import npz
 from goalreel.provenance.spec import NO_SPEC, Spec, canonical, parse_spec
 
+_KIND = "goalreel network", 1  # and its version
+
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints of a network that sees the state of Mountain Car."""
-
-    KIND = "goalreel dqn", 2  # and its version
+    """The content of a network file."""
 
     checkpoint_steps: tuple[int, ...]  # decisions of training at each checkpoint, increasing
     means: tuple[float, ...]  # each checkpoint's mean return in its evaluation
     weights: tuple[Mapping[str, np.ndarray], ...]  # of each checkpoint
-    settings: Mapping = None
+    settings: Mapping
     spec: Spec = NO_SPEC  # of the training
 
     def choose(self, checkpoint: str | int) -> int:
@@ -55,43 +61,27 @@ class Checkpoints:
         return self.checkpoint_steps.index(checkpoint)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PixelCheckpoints(Checkpoints):
-    """The checkpoints of a network that sees a game's pixels."""
-
-    KIND = "goalreel pixel policy", 2
-
-    game: Mapping  # fields of GameSettings
-    actions: int  # the game's number of actions
-    stack: int  # frames in an observation
-
-
-_PIXEL_FIELDS = "game", "actions", "stack"
-Kind = TypeVar("Kind", bound=Checkpoints)
-
-
 def write_checkpoints(path: str | os.PathLike, checkpoints: Checkpoints) -> None:
-    """Write a policy file; the same checkpoints give the same bytes."""
-    arrays = {"spec": np.array(checkpoints.spec.text)}
-    if isinstance(checkpoints, PixelCheckpoints):
-        arrays["game"] = np.array(canonical(dict(checkpoints.game)))
-        arrays |= {name: np.array(getattr(checkpoints, name)) for name in _PIXEL_FIELDS[1:]}
-    arrays["ages"] = np.array(checkpoints.checkpoint_steps, np.int64)
+    """Write a network file; the same checkpoints give the same bytes."""
+    arrays = npz.header(*_KIND) | {"spec": np.array(checkpoints.spec.text)}
+    arrays["checkpoint_steps"] = np.array(checkpoints.checkpoint_steps, np.int64)
     arrays["means"] = np.array(checkpoints.means, np.float64)
+    arrays["settings"] = np.array(canonical(dict(checkpoints.settings)))
     for place, weights in enumerate(checkpoints.weights):
         arrays |= {f"{place}.{name}": array for name, array in weights.items()}
-    npz.write(path, {**npz.header(*checkpoints.KIND), **arrays})
+    npz.write(path, arrays)
 
 
-def read_checkpoints(path: str | os.PathLike, kind: type[Kind] = Checkpoints) -> Kind:
-    """Read a policy file. Raises GoalreelError if it is missing, damaged or of another kind."""
-    arrays = npz.read(path, *kind.KIND)
-    checkpoint_steps, means = (tuple(arrays[name].tolist()) for name in ("ages", "means"))
-    weights: list[dict[str, np.ndarray]] = [{} for _ in checkpoint_steps]
+def read_checkpoints(path: str | os.PathLike) -> Checkpoints:
+    """Read a network file. Raises GoalreelError if it is missing, damaged or of another kind."""
+    arrays = npz.read(path, *_KIND)
+    steps, means = (tuple(arrays[name].tolist()) for name in ("checkpoint_steps", "means"))
+    weights: list[dict[str, np.ndarray]] = [{} for _ in steps]
     for key, array in arrays.items():
         place, _, name = key.partition(".")
         if name:
             weights[int(place)][name] = array
-    pixel_fields = {name: json.loads(str(arrays[name])) for name in _PIXEL_FIELDS if name in arrays}
-    spec = parse_spec(str(arrays["spec"]), path)
-    return kind(checkpoint_steps, means, tuple(weights), spec, **pixel_fields)
+    settings = json.loads(str(arrays["settings"]))
+    return Checkpoints(
+        steps, means, tuple(weights), settings, parse_spec(str(arrays["spec"]), path)
+    )

@@ -96,11 +96,11 @@ class RulePolicy:
 def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
     """Return the policy of a checked `policy` section.
 
-    `trained` is the trained network, for dqn, and for pixels if the section names no file. Raises
+    `trained` is the network of the run's own training, if the section names no file. Raises
     GoalreelError if the name is unknown, or if a file cannot be used.
     """
     name, epsilon = config["name"], float(config.get("epsilon", 0.0))
-    trained = config.get("file") or trained if name == "trained" else trained
+    trained = config.get("file") or trained
     if name == "trained" and trained is None:
         raise GoalreelError(f"policy.name: {name!r} is not trained yet. Name its file by --policy.")
     if name == "python":
@@ -112,9 +112,9 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
 
         return Sb3Policy.load(config)
     if name == "trained":
-        from goalreel.policies.pixel_policy import PixelPolicy
+        from goalreel.policies.trained_policy import TrainedPolicy
 
-        return PixelPolicy.load(trained, config.get("checkpoint", "best"))
+        return TrainedPolicy.load(trained, config.get("checkpoint", "best"))
     if name == "random":
         return RulePolicy(pump, 1.0)  # all actions are random
     if name == "near_optimal":

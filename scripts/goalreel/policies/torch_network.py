@@ -150,3 +150,25 @@ def _folded_head(network: TorchNetwork, dueling: bool) -> tuple[torch.Tensor, to
 def _named(name: str, weight: torch.Tensor, bias: torch.Tensor) -> Mapping[str, np.ndarray]:
     pairs = zip(("weight", "bias"), (weight, bias), strict=True)
     return {f"{name}.{k}": np.array(v.numpy(), np.float32, order="C") for k, v in pairs}
+
+
+class OwnNetwork:
+    """A user's own network with the weights of a checkpoint, for films."""
+
+    def __init__(self, weights: Mapping[str, np.ndarray], settings: Mapping):
+        """Create the network. settings: of the network file. Raises OptionError."""
+        torch.set_num_threads(1)
+        low, high = map(torch.tensor, settings["bounds"])
+        self._offset, self._scale = (low + high) / 2, (high - low) / 2
+        self._body = own_body(settings["module"], settings["obs_shape"]).eval()
+        tensors = {name: torch.from_numpy(array) for name, array in weights.items()}
+        body = {k.removeprefix("body."): v for k, v in tensors.items() if k.startswith("body.")}
+        self._body.load_state_dict(body)
+        self._head = tensors["dense0.weight"], tensors["dense0.bias"]
+
+    @torch.no_grad()
+    def act(self, observations: np.ndarray) -> np.ndarray:
+        """Return the best actions, (n,) int64, each of which is computed by itself."""
+        obs = (torch.from_numpy(observations).float() - self._offset) / self._scale
+        values = [nn.functional.linear(self._body(one[None]), *self._head) for one in obs]
+        return torch.cat(values).argmax(1).numpy()

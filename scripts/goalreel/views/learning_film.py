@@ -17,12 +17,12 @@ import pandas as pd
 
 from goalreel.encoding.encoder_selection import card_frames
 from goalreel.environments.seeding import episode_seeds
-from goalreel.errors import GoalreelError, pluralize
+from goalreel.errors import pluralize
 from goalreel.files.atomic import replacing
 from goalreel.films.concatenate import Chapter, join
 from goalreel.films.scene import Scene, open_scene
 from goalreel.films.segment import encode_segment
-from goalreel.policies.network_file import Checkpoints, PixelCheckpoints, read_checkpoints
+from goalreel.policies.network_file import read_checkpoints
 from goalreel.policies.parameters import MAX_FILMED_CHECKPOINTS
 from goalreel.policies.policy import Policy, make_policy
 from goalreel.provenance.spec import Spec
@@ -43,17 +43,15 @@ class CheckpointPolicies:
 
     checkpoint_steps: tuple[int, ...]  # decisions of training at each checkpoint, increasing
     policy: Callable[[int], Policy]  # makes the policy of a checkpoint step
-    spec: Spec  # how it was trained
 
 
 def read_learner(policy: Mapping, trained: Path | None) -> CheckpointPolicies:
     """Read up to five checkpoints, spaced evenly up to that of the section `policy`."""
-    kind = Checkpoints if policy["name"] == "dqn" else PixelCheckpoints
-    saved = read_checkpoints(policy.get("file") or trained, kind)
+    saved = read_checkpoints(policy.get("file") or trained)
     places = np.linspace(0, saved.choose(policy["checkpoint"]), MAX_FILMED_CHECKPOINTS)
     steps = tuple(saved.checkpoint_steps[n] for n in np.unique(places.round().astype(int)))
     return CheckpointPolicies(
-        steps, lambda step: make_policy({**policy, "checkpoint": step}, trained), saved.spec
+        steps, lambda step: make_policy({**policy, "checkpoint": step}, trained)
     )
 
 
@@ -79,11 +77,6 @@ def learning_film(
     """
     config, scene = spec.config, open_scene(spec.config)
     env = scene.env.id
-    trained_in = learner.spec.config.get("env", env)
-    if trained_in != env:
-        raise GoalreelError(
-            f"env: The policy was trained in {trained_in}, not in {env}. Set env={trained_in}."
-        )
     attempts, success = config["train.attempts"], config["success"]
     # An attempt's label ends with its outcome, or with its return.
     template = "{steps} steps · {outcome}" if isinstance(success, str) else "return {return:g}"

@@ -193,10 +193,10 @@ def _check_policy_files(config: Mapping) -> None:
     if "file" in taken or "dataset" in taken:
         policy_files(policy)
     policy_tools(policy)
-    if policy["name"] == "pixels" and policy["file"] is not None:
-        from goalreel.policies.pixel_policy import PixelPolicy  # it takes NumPy
+    if policy["name"] == "trained" and policy["file"] is not None:
+        from goalreel.policies.trained_policy import TrainedPolicy  # it takes NumPy
 
-        PixelPolicy.load(policy["file"], policy["checkpoint"]).check_game(env)
+        TrainedPolicy.load(policy["file"], policy["checkpoint"]).check_env(env)
     if policy["name"] == "recording":
         from goalreel.simulation.recording_file import check_env  # it takes NumPy
 

@@ -25,11 +25,10 @@ def _replays(run: Run) -> bool:
 
 _NETWORK = _plays("trained")
 USED_WHEN: dict[str, Callable[[Run], bool]] = {
-    "goalreel.policies.network": _NETWORK,
     "goalreel.policies.network_file": _NETWORK,
     "goalreel.policies.user_function": _plays("python"),
     "goalreel.policies.stable_baselines3": _plays("sb3"),
-    "goalreel.policies.pixel_policy": _NETWORK,
+    "goalreel.policies.trained_policy": _NETWORK,
     "goalreel.policies.numpy_network": _NETWORK,
     "goalreel.policies.preprocessing": _NETWORK,
     "goalreel.simulation.played_episodes": lambda run: run.select is not None,

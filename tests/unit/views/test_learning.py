@@ -8,18 +8,17 @@ import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, HARSH, LOSSLESS, decoded
-from pixel_policies import random_policy
+from conftest import DISCRETE, GYMNASIUM, HARSH, LOSSLESS, decoded
+from trained_policies import random_policy
 
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.environment import make_environment
 from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.environments.seeding import episode_seeds
-from goalreel.errors import GoalreelError
 from goalreel.policies.network_file import Checkpoints, write_checkpoints
 from goalreel.policies.parameters import pixel_kwargs
 from goalreel.policies.policy import RulePolicy, pump
-from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
+from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.rendering.atlas import write_atlas
 from goalreel.rendering.overlay import track_rows
 from goalreel.rendering.text import Canvas
@@ -28,11 +27,10 @@ from training_progress import training_progress as stage
 
 ATTEMPTS, CARD, SEED = 2, 3, 2025
 CONFIG = {"env": DISCRETE, "seed": SEED, "success": "terminated", "unit": "reach"}
-CONFIG |= {"learner": {"name": "dqn"}, "train.attempts": ATTEMPTS, "film.fps": 30}
+CONFIG |= {"learner": {"name": "trained"}, "train.attempts": ATTEMPTS, "film.fps": 30}
 CONFIG |= {"overlay.title_card": 0.1, "overlay.hud": False, "view_encoder": LOSSLESS}
 CONFIG |= {"render": GYMNASIUM | {"scale": 1}}
 LABEL_HEIGHT = 35  # pixel rows without the car
-TRAINED = parse_spec(canonical({"config": {"env": DISCRETE}}))
 
 
 def wait(observations, environment):
@@ -40,7 +38,7 @@ def wait(observations, environment):
 
 
 RULES = {1: wait, 60: pump}  # the first checkpoint fails, the second reaches the goal
-LEARNER = CheckpointPolicies(tuple(RULES), lambda step: RulePolicy(RULES[step], 0.0), TRAINED)
+LEARNER = CheckpointPolicies(tuple(RULES), lambda step: RulePolicy(RULES[step], 0.0))
 
 
 def spec_of(edit):
@@ -139,12 +137,6 @@ def test_file_holds_frames_keyframes_and_chapters(film, tmp_path):
     assert [chapter["start"] * chapter["time_base"] * 30 for chapter in chapters] == starts
 
 
-def test_learning_film_rejects_another_environment(atlases):
-    elsewhere = spec_of({"env": CONTINUOUS})
-    with pytest.raises(GoalreelError, match=f"trained in {DISCRETE}, not in {CONTINUOUS}"):
-        learning_film(LEARNER, atlases[CONTINUOUS], elsewhere).__enter__()
-
-
 EPISODES = {"env_wrappers": [], "max_episode_steps": 60, "success": None, "unit": "episode"}
 EPISODES |= {"render": GYMNASIUM | {"scale": None}}
 KWARGS = {"CartPole-v1": {"sutton_barto_reward": True}, "ALE/Freeway-v5": pixel_kwargs("ALE/")}
@@ -159,10 +151,10 @@ def learner_of(env, folder):
     if env == "CartPole-v1":
         rules = {0: lambda obs, env: np.zeros(len(obs), np.int64), 2000: lean}
         at = {step: RulePolicy(rule, 0.0) for step, rule in rules.items()}
-        return {"name": "dqn"}, CheckpointPolicies((0, 2000), at.get, NO_SPEC)
+        return {"name": "trained"}, CheckpointPolicies((0, 2000), at.get)
     pytest.importorskip("ale_py")
-    path = random_policy(folder / "policy.npz", env, 3, checkpoint_steps=(0, 2000, 9000))
-    policy = {"name": "pixels", "file": str(path), "checkpoint": 2000}
+    path = random_policy(folder / "policy.npz", env, 3, steps=(0, 2000, 9000))
+    policy = {"name": "trained", "file": str(path), "checkpoint": 2000}
     return policy, read_learner(policy, None)
 
 
@@ -200,11 +192,11 @@ def test_learning_film_of_gymnasium_env_has_frames_and_caption(env, scale, tmp_p
 
 def test_stage_writes_the_same_bytes_each_time(tmp_path, atlases):
     weights = ({"0.weight": np.eye(3, 2) * step, "0.bias": np.zeros(3)} for step in (0, 1))
-    checkpoints = Checkpoints((500, 1000), (-200.0, -150.0), tuple(weights), TRAINED)
+    checkpoints = Checkpoints((500, 1000), (-200.0, -150.0), tuple(weights))
     write_checkpoints(tmp_path / "policy.npz", checkpoints)
     write_atlas(tmp_path / "atlas.npz", atlases[DISCRETE])
     config = CONFIG | {"train.attempts": 1, "overlay.title_card": 0.4, "overlay.hud": True}
-    config |= {"learner": {"name": "dqn", "checkpoint": "last"}}
+    config |= {"learner": {"name": "trained", "checkpoint": "last"}}
     spec = canonical({"stage": "training_progress", "config": config})
     made = []
     for number in range(2):

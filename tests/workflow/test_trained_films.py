@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from conftest import DISCRETE
 from message_form import rejection
-from pixel_policies import random_policy
-from reruns import FILM, rerun
+from reruns import rerun
+from trained_policies import random_policy
 
 from goalreel.environments.environment import make_environment
 from goalreel.policies.policy import make_policy
@@ -27,8 +27,8 @@ EPISODES = {"seed": 7, "episodes": 2, "reaches": "null", "max_episode_steps": 50
 )
 def test_pixel_film_equals_gymnasium_for_any_shard_size(env, actions, project, tmp_path):
     path = random_policy(tmp_path / "policy.npz", env, actions)
-    policy = {"name": "pixels", "file": str(path), "checkpoint": 100}
-    named = f"{{name: pixels, file: {path}, checkpoint: 100}}"
+    policy = {"name": "trained", "file": str(path), "checkpoint": 100}
+    named = f"{{name: trained, file: {path}, checkpoint: 100}}"
     files = [f"results/trajectories/0000{n}.npz" for n in range(2)]
     targets = files if env == DISCRETE else ["all"]
     config = EPISODES | {"env": env, "policy": named, "shard_size": 1}
@@ -57,11 +57,11 @@ def test_pixel_film_equals_gymnasium_for_any_shard_size(env, actions, project, t
 
 
 def test_wrong_pixel_policies_are_named_before_the_run(tmp_path):
-    path = random_policy(tmp_path / "policy.npz", DISCRETE, 3, checkpoint_steps=(0, 400))
+    path = random_policy(tmp_path / "policy.npz", DISCRETE, 3, steps=(0, 400))
     (tmp_path / "cut.npz").write_bytes(path.read_bytes()[:3000])
 
     def said(file="policy.npz", **config):
-        policy = {"name": "pixels", "file": file and str(tmp_path / file)}
+        policy = {"name": "trained", "file": file and str(tmp_path / file)}
         policy |= {"checkpoint": config.pop("checkpoint", "best")}
         return rejection({"policy": policy} | config)
 
@@ -70,12 +70,10 @@ def test_wrong_pixel_policies_are_named_before_the_run(tmp_path):
     assert "cut.npz' cannot be used: it is truncated" in said("cut.npz")
     assert "none.npz' cannot be read" in said("none.npz")
     cart_pole = said(env="CartPole-v1")
-    assert "policy.name: 'pixels' does not play 'CartPole-v1'. Use random" in cart_pole
+    assert f"policy.file: The network was trained on {DISCRETE}, not CartPole-v1." in cart_pole
     if importlib.util.find_spec("ale_py"):
         pong = f"policy.file: The network was trained on {DISCRETE}, not {PONG}. Set env={DISCRETE}"
         assert pong in said(env=PONG)
-        game = f"pixels.game: The training is of {DISCRETE}, but the run films {PONG}"
-        assert game in said(None, env=PONG, pixels={"game": DISCRETE})
         frames = said(env=PONG, env_kwargs={"frameskip": 4})
         assert "env_kwargs.frameskip: '4' differs" in frames and "Use 1" in frames
         wrappers = ["gymnasium.wrappers:TimeAwareObservation"]
@@ -84,11 +82,11 @@ def test_wrong_pixel_policies_are_named_before_the_run(tmp_path):
 
 def test_edit_reruns_the_affected_jobs_of_a_pixel_film(sources, tmp_path):
     path = random_policy(tmp_path / "policy.npz", DISCRETE, 3)
-    base = {"reaches": 2, "policy": {"name": "pixels", "file": str(path)}}
+    base = {"reaches": 2, "policy": {"name": "trained", "file": str(path)}}
     before, pump = sources.specs(base), sources.specs({"reaches": 2})
     played = {"simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}
     for module in (
-        "policies/pixel_policy",
+        "policies/trained_policy",
         "policies/numpy_network",
         "policies/preprocessing",
         "rendering/warped",
@@ -96,6 +94,5 @@ def test_edit_reruns_the_affected_jobs_of_a_pixel_film(sources, tmp_path):
         with sources.edited(f"goalreel/{module}.py"):
             assert rerun(before, sources.specs(base)) == played, module
             assert rerun(pump, sources.specs({"reaches": 2})) == {}, module
-    random_policy(path, DISCRETE, 3, checkpoint_steps=(0, 7))
+    random_policy(path, DISCRETE, 3, steps=(0, 7))
     assert rerun(before, sources.specs(base)) == played
-    assert rerun(before, sources.specs(base | {"pixels": {"seed": 9}}, FILM)) == played

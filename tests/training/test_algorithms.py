@@ -1,5 +1,6 @@
 """PPO's advantages are Stable-Baselines3's, DQN's targets those of the papers, on any network."""
 
+import copy
 import sys
 
 import numpy as np
@@ -128,7 +129,7 @@ def test_saved_state_continues_with_the_same_updates(kind):
     one, other = learner(kind, **options), learner(kind, **options)
     one.iterate(0)
     other.network.load_state_dict(one.network.state_dict())
-    other.optimizer.load_state_dict(one.optimizer.state_dict())
+    other.optimizer.load_state_dict(copy.deepcopy(one.optimizer.state_dict()))
     other.load(one.state())
     other._envs = one._envs
     assert other.updates == one.updates > 0

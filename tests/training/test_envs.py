@@ -144,7 +144,7 @@ def test_atari_repeats_actions_as_its_id_says():
 
 
 @NEEDS_MARIO
-def test_mario_begins_where_it_fails_but_evaluations_at_the_start():
+def test_mario_training_begins_where_it_fails():
     _, envs = made("SuperMarioBros-1-1-v0", range(8))
     assert envs.obs.shape == (8, 4, 84, 84)
     positions = [game.env.x_pos for game in envs._games]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from goalreel.errors import GoalreelError, OptionError, needs_package
 from goalreel.policies.minari_files import data_files
-from goalreel.policies.parameters import ALGORITHMS
+from goalreel.policies.parameters import ALGORITHMS, is_trained_here
 from goalreel.provenance.checksums import sha256_of
 from goalreel.provenance.spec import Spec
 
@@ -38,14 +38,22 @@ def policy_files(policy: Mapping) -> dict[str, str]:
     return digests | {name: sha256_of(path) for name, path in dataset.items()}
 
 
-def own_module(network: object) -> str:
-    """Return the module of a network "module:callable", "" for one of goalreel's."""
-    return network.partition(":")[0] if isinstance(network, str) and ":" in network else ""
+def own_network(policy: Mapping, train: Mapping) -> str:
+    """Return the user's network "module:callable" that a policy plays, "" if it plays no such."""
+    if policy["name"] != "trained":
+        return ""
+    if is_trained_here(policy):
+        network = train["network"]
+    else:
+        from goalreel.policies.network_file import read_checkpoints  # it takes NumPy
+
+        network = read_checkpoints(policy["file"]).settings["module"]
+    return network if isinstance(network, str) and ":" in network else ""
 
 
-def network_files(network: object) -> dict[str, str]:
-    """Return the sha256 of the files of a network's own module in the working directory."""
-    path = Path(f"{own_module(network).replace('.', '/')}.py")
+def network_files(network: str) -> dict[str, str]:
+    """Return the sha256 of the files of a user's network in the working directory, by path."""
+    path = Path(f"{network.partition(':')[0].replace('.', '/')}.py")
     return policy_files({"name": "python", "file": str(path)}) if path.is_file() else {}
 
 

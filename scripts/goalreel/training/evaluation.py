@@ -35,7 +35,7 @@ class Evaluation:
 
     @property
     def score(self) -> tuple[float, float]:
-        """What makes a checkpoint the best: the share of successes if known, then the return."""
+        """The rank of a checkpoint: the share of successes if known, then the return."""
         success = self.mean("success")
         return 0.0 if math.isnan(success) else success, self.mean("return_")
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from goalreel.environments.mario import MarioEnv, Snapshot
+from goalreel.environments.mario import MarioEnv
 from goalreel.policies.preprocessing import WARPS, paint_mark
 from goalreel.training.envs import EndedGame, Envs, Step, Task
 from goalreel.training.processes import Group
@@ -164,7 +164,7 @@ class MarioEnvs(Envs):
             self._starts.load(state["shares"])
 
 
-Start = tuple[Snapshot, np.ndarray]  # and its stack
+Start = tuple[tuple[bytes, int], np.ndarray]  # and its stack
 
 
 class _Starts:

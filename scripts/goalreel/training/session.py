@@ -31,7 +31,7 @@ _SAVE_EVERY = 600.0  # seconds
 
 @dataclass
 class Record:
-    """What a training has done so far, equal in all processes but for `rows`."""
+    """The progress of a training so far, equal in all processes but for `rows`."""
 
     decisions: int = 0
     seconds: float = 0.0  # with evaluations

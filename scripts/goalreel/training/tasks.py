@@ -7,8 +7,14 @@ import numpy as np
 from goalreel.environments.environment import gymnasiums_environment
 from goalreel.errors import OptionError, quoted
 from goalreel.policies.preprocessing import SIDE
-from goalreel.training.envs import Envs, StackedFrames, Task, episode_seeds
-from goalreel.training.gymnasium_envs import GymnasiumEnvs, is_picture
+from goalreel.training.envs import (
+    Envs,
+    GymnasiumEnvs,
+    StackedFrames,
+    Task,
+    episode_seeds,
+    is_picture,
+)
 from goalreel.training.settings import Settings
 
 

@@ -19,7 +19,12 @@ from goalreel.environments.gymnasium_ids import environment_files, environment_t
 from goalreel.environments.wrappers import wrapper_modules
 from goalreel.errors import GoalreelError
 from goalreel.films.shards import shard_name
-from goalreel.policies.policy_dependencies import network_files, policy_files, policy_tools
+from goalreel.policies.policy_dependencies import (
+    network_files,
+    own_network,
+    policy_files,
+    policy_tools,
+)
 from goalreel.provenance.checksums import results_files, sha256_of
 from goalreel.provenance.fingerprint import fingerprint, modules
 from goalreel.provenance.spec import (
@@ -127,8 +132,8 @@ class Plan:
             files |= environment_files(config["env"], wrapper_modules(config["env_wrappers"]))
         if stage == "import_recording" or (plays and self.run.policy != "recording"):
             files |= policy_files(config["policy"])
-        if plays and self.run.trains_policy:
-            files |= network_files(config["train"]["network"])
+        if plays:
+            files |= network_files(self._own_network)
         if stage == "compare":
             if config["compare"] is None:
                 raise GoalreelError(
@@ -153,12 +158,17 @@ class Plan:
     def _player(self) -> list[str]:
         """Return the packages of the environment and of the policy."""
         config, run = self.run.config, self.run
-        tools = list(policy_tools(config["policy"]))
+        tools = [*policy_tools(config["policy"]), *(["torch"] if self._own_network else [])]
         if run.env.computed:
             sees_pictures = run.policy == "trained"
             return [*tools, ARTISTS["gymnasium"], "pillow"] if sees_pictures else tools
         wrappers = wrapper_modules(config["env_wrappers"])
         return ["gymnasium", *environment_tools(config["env"], wrappers), *tools]
+
+    @cached_property
+    def _own_network(self) -> str:
+        """The user's network that plays, "module:callable"."""
+        return own_network(self.config["policy"], self.config["train"])
 
     @cached_property
     def stages(self) -> list[str]:

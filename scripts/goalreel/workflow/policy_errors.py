@@ -12,7 +12,7 @@ from goalreel.environments.wrappers import find_wrapper
 from goalreel.errors import GoalreelError, listed, pluralize, quoted
 from goalreel.policies.minari_files import read_header
 from goalreel.policies.parameters import is_trained_here, pixel_kwargs
-from goalreel.policies.policy_dependencies import own_module
+from goalreel.policies.policy_dependencies import own_network
 from goalreel.training.settings import DEFAULTS, with_defaults
 
 Errors = Iterator[tuple[str, str]]  # pairs of a key and a message
@@ -56,8 +56,8 @@ def training_errors(config: Mapping) -> Errors:
         collected = section["n_steps"] * section["n_envs"]
         problem = f"'{section['batch_size']}' is more than the decisions between updates"
         yield "train.batch_size", f"{problem}. Use at most n_steps * n_envs ({collected})."
-    module = own_module(section["network"])
-    if module and PathFinder.find_spec(module, [*sys.path, str(Path.cwd())]) is None:
+    module, _, own = own_network(config["policy"], section).partition(":")
+    if own and PathFinder.find_spec(module, [*sys.path, str(Path.cwd())]) is None:
         missing = ModuleNotFoundError(name=module)
         yield "train.network", not_imported(section["network"], missing)
     kept = {*section["checkpoints"], section["total_timesteps"]}

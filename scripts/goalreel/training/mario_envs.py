@@ -30,6 +30,9 @@ _FORGET = 0.93  # factor of older counts with each update, or each game from the
 _START_SHARE = 0.15  # of games from the level's start; more, the more of them succeed
 _PATIENCE = 100  # decisions without progress that end a game
 _FLAG, _DEATH, _DECISION, _PIXELS = 2.0, -1.5, -0.01, 40.0  # rewards; pixels of a reward of 1
+# Shares of repeated and of random decisions in the games of a training, besides sticky actions, so
+# that a policy withstands more than it is tested with.
+_NOISES = (0.0, 0.0), (0.25, 0.0), (0.0, 0.02)
 _PATHS = 4  # that each process searches
 _PATH_DECISIONS = 24  # that the search plays from a cell
 _CELL = 24, 32  # pixels, across and down
@@ -43,7 +46,7 @@ class _Game:
     env: MarioEnv
     stack: np.ndarray  # (stack, 84, 84) uint8
     from_reset: bool
-    blunt: bool  # whether sticky actions last a whole decision
+    noise: tuple[float, float]  # of its decisions: the shares of repeated and of random actions
     best: int = 0  # the furthest position
     return_: float = 0.0
     steps: int = 0
@@ -62,7 +65,6 @@ class MarioEnvs(Envs):
         self._frame_skip, self.num_actions = settings.frame_skip, task.num_actions
         kwargs = dict(task.config.get("env_kwargs") or {}) | {"obs_type": "ram"}
         envs = [MarioEnv(task.config["env"], **kwargs) for _ in indices]
-        self._sticky = kwargs.get("repeat_action_probability", 0.25)
         self._starts = _Starts(self._rng) if settings.starts == "failures" else None
         if self._starts:
             exact = MarioEnv(task.config["env"], **kwargs | {"repeat_action_probability": 0.0})
@@ -101,9 +103,11 @@ class MarioEnvs(Envs):
 
     def _play(self, game: _Game, action: int) -> bool:
         """Play a decision; return whether the game is over."""
-        chosen = action
-        if game.blunt and self._rng.random() < self._sticky:
+        chosen, draw, (repeated, random_) = action, self._rng.random(), game.noise
+        if draw < repeated:
             action = game.action
+        elif draw < repeated + random_:
+            action = self._rng.randrange(self.num_actions)
         game.action = action
         reward, over = game.env.advance(action, self._frame_skip)
         x = game.env.x_pos
@@ -122,25 +126,24 @@ class MarioEnvs(Envs):
 
     def _begin(self, env: MarioEnv) -> _Game:
         """Return another game, from the level's start or a snapshot."""
-        # A policy must withstand more than it is tested with.
-        blunt = self._starts is not None and self._rng.random() < 0.5
+        noise = self._rng.choice(_NOISES) if self._starts else _NOISES[0]
         start = self._starts and self._starts.draw()
         if start:
             snapshot, stack = start
             env.restore(snapshot)
-            return _Game(env, stack, from_reset=False, blunt=blunt, best=env.x_pos)
+            return _Game(env, stack, from_reset=False, noise=noise, best=env.x_pos)
         env.reset(seed=self._rng.getrandbits(31))
         env.advance(0, 1 + self._rng.randint(0, self._task.preprocessing["noop"]))
         picture = self._picture(env, 0)
         stack = np.repeat(picture[None], self._task.preprocessing["stack"], 0)
-        return _Game(env, stack, from_reset=True, blunt=blunt, best=env.x_pos)
+        return _Game(env, stack, from_reset=True, noise=noise, best=env.x_pos)
 
     def _remember(self, env: MarioEnv, path: list[int]) -> None:
         """Keep the snapshots of a path of an environment without sticky actions."""
         env.reset(seed=0)
         env.advance(0)
         stack = np.repeat(self._picture(env, 0)[None], self._task.preprocessing["stack"], 0)
-        game = _Game(env, stack, from_reset=True, blunt=False)
+        game = _Game(env, stack, from_reset=True, noise=_NOISES[0])
         for action in path:
             self._starts.kept[env.x_pos // _SEGMENT].append((env.snapshot(), game.stack))
             self._play(game, action)

@@ -162,7 +162,7 @@ LEARNER_EDITS = [
     ({"render": {"scale": 1}}, {"encode": 1, "concat": 1, "training_progress": 1}),
     ({"policy": {"checkpoint": 0}}, PLAYED),
     ({"train": {"seed": 8}}, NOTHING),  # the file is of another training
-    ("policies/network.py", NOTHING),
+    ("policies/numpy_network.py", PLAYED),
     ("views/learning_film.py", {"training_progress": 1}),
     ("environments/drawing/frame_memo.py", PLAYED),
     ("environments/classic_control.py", NOTHING),

@@ -10,6 +10,7 @@ from goalreel.errors import Stopped
 from goalreel.files.atomic import write_text
 from goalreel.policies.network_file import Checkpoints, write_checkpoints
 from goalreel.policies.torch_network import is_own
+from goalreel.provenance.checksums import with_digests
 from goalreel.provenance.spec import Spec
 from goalreel.training.checkpoint import part_of
 from goalreel.training.evaluation import Evaluation
@@ -83,7 +84,7 @@ def write_results(policy: Path, table: Path, metrics: Path, session: Session, sp
     kept_means = tuple(means[step] for step in steps)
     write_checkpoints(policy, Checkpoints(steps, kept_means, weights, settings, spec))
     write_rows(table, record.rows)
-    write_text(metrics, spec.extended(metrics=metrics_of(session)).text + "\n")
+    write_text(metrics, with_digests(spec.extended(metrics=metrics_of(session)), [table]))
     best = record.best
     rate, share = record.decisions / record.seconds, best.mean("success")
     successes = "" if np.isnan(share) else f", {share:.0%} successes"

@@ -75,7 +75,7 @@ def test_wrong_pixel_policies_are_named_before_the_run(tmp_path):
         pong = f"policy.file: The network was trained on {DISCRETE}, not {PONG}. Set env={DISCRETE}"
         assert pong in said(env=PONG)
         frames = said(env=PONG, env_kwargs={"frameskip": 4})
-        assert "env_kwargs.frameskip: '4' differs" in frames and "Use 1" in frames
+        assert "env_kwargs.frameskip: '4' does not fit" in frames and "Use 1" in frames
         wrappers = ["gymnasium.wrappers:TimeAwareObservation"]
         assert "env_wrappers: " in said(env=PONG, env_wrappers=wrappers)
 

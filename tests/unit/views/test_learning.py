@@ -15,7 +15,6 @@ from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.environment import make_environment
 from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.environments.seeding import episode_seeds
-from goalreel.policies.network_file import Checkpoints, write_checkpoints
 from goalreel.policies.parameters import pixel_kwargs
 from goalreel.policies.policy import RulePolicy, pump
 from goalreel.provenance.spec import canonical, parse_spec
@@ -191,9 +190,7 @@ def test_learning_film_of_gymnasium_env_has_frames_and_caption(env, scale, tmp_p
 
 
 def test_stage_writes_the_same_bytes_each_time(tmp_path, atlases):
-    weights = ({"0.weight": np.eye(3, 2) * step, "0.bias": np.zeros(3)} for step in (0, 1))
-    checkpoints = Checkpoints((500, 1000), (-200.0, -150.0), tuple(weights))
-    write_checkpoints(tmp_path / "policy.npz", checkpoints)
+    random_policy(tmp_path / "policy.npz", DISCRETE, 3, inputs=2, steps=(500, 1000))
     write_atlas(tmp_path / "atlas.npz", atlases[DISCRETE])
     config = CONFIG | {"train.attempts": 1, "overlay.title_card": 0.4, "overlay.hud": True}
     config |= {"learner": {"name": "trained", "checkpoint": "last"}}

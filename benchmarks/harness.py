@@ -73,9 +73,9 @@ def take_turns(contenders: Mapping, runs: int, rotate: bool = True) -> dict:
     return found
 
 
-def row_process(module: str, name: str, python: str = sys.executable) -> dict:
+def row_process(module: str, name: str, python: str = sys.executable, *more: str) -> dict:
     """Return the JSON that `python -m MODULE --row NAME` printed last. Raises RuntimeError."""
-    command = [python, "-m", module, "--row", name]
+    command = [python, "-m", module, "--row", name, *more]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if answer.returncode:
         raise RuntimeError(f"{name} ended with status {answer.returncode}:\n{answer.stderr}")
@@ -255,7 +255,7 @@ def describe_machine(packages: Sequence[str] = FILM_PACKAGES) -> str:
     if "torch" in packages:
         import torch
 
-        from goalreel.training.pixels.learner import computes_in_half
+        from goalreel.training.session import computes_in_half
 
         half = computes_in_half(torch.device("cpu"))
         parts.append(f"PyTorch's {'bfloat16' if half else 'float32'} on CPUs")

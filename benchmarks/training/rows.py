@@ -11,14 +11,19 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import psutil
 import yaml
 
-from benchmarks.harness import ROOT, available_cores, parser, row_process, take_turns
+from benchmarks.harness import ROOT, parser, row_process, take_turns
+
+GAME, STICKY = "ALE/Pong-v5", 0.25  # of all trainings on Pong
+LATEST = 20  # games whose mean return is that of a training
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,7 @@ class Measured:
     """A row in a round."""
 
     decisions: int
+    waited: float  # seconds in which the first process summed, or waited for the others
     wall: float  # seconds
     cpu: float  # seconds
     others: float  # CPU seconds of all other processes of the machine
@@ -54,55 +60,49 @@ class Stopwatch:
     first: int  # decisions at which it starts
     count: int  # decisions after which it stops
     load: float = field(default_factory=lambda: os.getloadavg()[0])
+    waited: float = 0.0
     _marks: list[tuple[float, ...]] = field(default_factory=list)
 
     def going(self, decisions: int, *_) -> bool:
         """Read the clocks at the start and at the end, and return whether to go on."""
-        if len(self._marks) < 2 and decisions >= self._due:
-            self._marks.append((decisions, time.perf_counter(), *_cpu_seconds()))
+        due = self._marks[0][0] + self.count if self._marks else self.first
+        if len(self._marks) < 2 and decisions >= due:
+            self._marks.append((decisions, self.waited, time.perf_counter(), *cpu_seconds()))
         return len(self._marks) < 2
-
-    @property
-    def _due(self) -> int:
-        return self._marks[0][0] + self.count if self._marks else self.first
 
     def measured(self) -> Measured:
         start, end = self._marks
         return Measured(*(b - a for a, b in zip(start, end, strict=True)), self.load)
 
 
-def _cpu_seconds() -> tuple[float, float]:
+def cpu_seconds() -> tuple[float, float]:
     """Return the CPU time of this process and its children, living or not, and of all others."""
     process, times = psutil.Process(), psutil.cpu_times()
     own = sum(sum(p.cpu_times()[:4]) for p in (process, *process.children(recursive=True)))
     return own, sum((times.user, times.nice, times.system, times.irq, times.softirq)) - own
 
 
-def rows_measured(
+def measured_rows(
     module: str,
     description: str,
-    rows: Iterable[str],
-    measure: Callable[[str], Measured],
+    rows: Mapping[str, Callable[[Stopwatch], None]],
+    decisions: tuple[int, int],
     argv: list[str] | None,
-    options: Mapping[str, dict] | None = None,
 ) -> tuple[object, dict[str, list[Measured]] | None]:
     """Measure all rows in turns, each in a process, or only the row of `--row` in this one.
 
-    `module` is the program that calls. Each of its further `options` turns off measuring. Return
-    the options, and the figures of each row, or None.
+    `module` is the program that calls, and `decisions` are those of Stopwatch. Return the options,
+    and the figures of each row, or None.
     """
-    options, add = options or {}, (command := parser(description, runs=5)).add_argument
-    add("--row", choices=rows, help="measure this row here, and print JSON")
-    for name, settings in options.items():
-        add(name, **settings)
-    chosen = command.parse_args(argv)
-    if chosen.row:
-        print(json.dumps(asdict(measure(chosen.row))))
-        return chosen, None
-    if any(getattr(chosen, name.lstrip("-")) for name in options):
-        return chosen, None
+    command = parser(description, runs=5)
+    command.add_argument("--row", choices=rows, help="measure this row here, and print JSON")
+    options = command.parse_args(argv)
+    if options.row:
+        rows[options.row](stopwatch := Stopwatch(*decisions))
+        print(json.dumps(asdict(stopwatch.measured())))
+        return options, None
     works = {name: partial(lambda row: Measured(**row_process(module, row)), name) for name in rows}
-    return chosen, take_turns(works, chosen.runs)
+    return options, take_turns(works, options.runs)
 
 
 def median(rounds: Sequence[Measured], name: str) -> float:
@@ -116,7 +116,7 @@ def ratio(of: Sequence[Measured], to: Sequence[Measured], name: str) -> float:
     return statistics.median(getattr(a, name) / getattr(b, name) for a, b in pairs)
 
 
-def load_note(found: Mapping[str, Sequence[Measured]]) -> str:
+def load_note(found: Mapping[str, Iterable[Measured]]) -> str:
     """Return a note on the other processes of the machine."""
     every = [one for rounds in found.values() for one in rounds]
     loads, others = ([getattr(one, name) for one in every] for name in ("load", "others_cores"))
@@ -126,32 +126,63 @@ def load_note(found: Mapping[str, Sequence[Measured]]) -> str:
     )
 
 
-def goalreel(stopwatch: Stopwatch, half: bool = True, **options) -> None:
-    """Train on Pong as rule `pixels` does, until the stopwatch has stopped.
+def config_of(env: str, env_kwargs: Mapping, **options) -> dict:
+    """Return the configuration of target `train`, with `options` of its section."""
+    from goalreel.training.settings import with_defaults
 
-    With `half`, compute in bfloat16 if the processor can. `options` are of the section `pixels`.
+    section = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))["train"]
+    config = {"env": env, "env_kwargs": dict(env_kwargs), "env_wrappers": []}
+    return config | {"max_episode_steps": None, "train": with_defaults(section | options, env)}
+
+
+class _Stopped(Exception):  # noqa: N818
+    """The training need not go on."""
+
+
+def goalreel(clock: Stopwatch, **options) -> None:
+    """Train on Pong as target `train` does, without its evaluations, as long as `clock.going`.
+
+    It gets the decisions so far, the returns of the first process's latest games, and a function
+    from stacks to actions. `options` are of the section `train`.
     """
     import torch
 
-    from goalreel.training.pixels import learner, training
-    from goalreel.training.pixels.presets import with_defaults
-    from goalreel.training.pixels.settings import PipelineSettings
+    from goalreel.training import session, training
+    from goalreel.training.processes import Group
 
-    class Timed(training.Trainer):
-        def update(self) -> bool:
-            learned = super().update()
-            stopwatch.going(self.learned_steps)
-            return learned
+    def checked(kind: type) -> type:
+        class Checked(kind):
+            returns: tuple[float, ...] = ()
 
-    training.Trainer = Timed
-    if not half:
-        learner.computes_in_half = lambda _: False
-    section = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))["pixels"]
-    # One evaluation, at the end, of a single game.
-    decisions = stopwatch.first + stopwatch.count + 256
-    section |= {"eval_freq": decisions, "n_eval_episodes": 1, "total_timesteps": decisions}
-    section["checkpoints"] = []
-    settings = PipelineSettings(**with_defaults(section | {"game": "ALE/Pong-v5"} | options))
-    torch.set_num_threads(max(1, available_cores() - settings.collectors))
-    with tempfile.TemporaryDirectory() as folder:
-        training.train(settings, Path(folder, "saved.pt"))
+            @torch.no_grad()
+            def act(self, stacks):
+                return self.network(torch.from_numpy(stacks))[0].argmax(1).numpy()
+
+            def iterate(self, done: int) -> list:
+                if not clock.going(done, self.returns, self.act):
+                    if torch.distributed.is_initialized():  # so that the other processes end
+                        torch.distributed.destroy_process_group()
+                    raise _Stopped
+                games = super().iterate(done)
+                self.returns = (*self.returns, *(game.return_ for game in games))[-LATEST:]
+                return games
+
+        return Checked
+
+    def timed_sum(group: Group, values):
+        began = time.perf_counter()
+        values = group_sum(group, values)
+        clock.waited += time.perf_counter() - began
+        return values
+
+    group_sum = Group.sum
+    never = {"eval_freq": 10**9, "checkpoints": []}
+    config = config_of(GAME, {"repeat_action_probability": STICKY}, **never | options)
+    with (
+        mock.patch.object(session, "Dqn", checked(session.Dqn)),
+        mock.patch.object(session, "Ppo", checked(session.Ppo)),
+        mock.patch.object(Group, "sum", timed_sum),
+        tempfile.TemporaryDirectory() as folder,
+        suppress(_Stopped),
+    ):
+        training.train(config, Path(folder, "checkpoint.pt"))

@@ -45,7 +45,8 @@ LOCK = uv pip compile --quiet --universal --python-version 3.11 --no-header --no
 locks:
 	$(LOCK) pyproject.toml -o envs/locks/run.txt
 	$(LOCK) pyproject.toml --extra cluster -o envs/locks/cluster.txt
-	$(LOCK) pyproject.toml --extra mario -o envs/locks/mario.txt
+	$(LOCK) pyproject.toml --extra mario -c envs/locks/run.txt -o envs/locks/mario.txt
+	$(LOCK) --no-deps --group rom -o envs/locks/rom.txt
 	$(LOCK) pyproject.toml --extra train -c envs/locks/run.txt -o envs/locks/train.txt
 	$(LOCK) pyproject.toml --group bench -o envs/locks/bench.txt
 	$(LOCK) pyproject.toml --group test -c envs/locks/run.txt -o envs/locks/test.txt
@@ -66,8 +67,9 @@ locks:
 	$(BIN)/python $(PIP) --no-deps -e .
 	@touch $@
 
-.venv/installed-for-tests: envs/locks/test.txt .venv/installed
+.venv/installed-for-tests: envs/locks/test.txt envs/locks/rom.txt .venv/installed
 	$(BIN)/python $(PIP) -r $<
+	$(BIN)/python $(PIP) --no-deps -r envs/locks/rom.txt
 	@touch $@
 
 # Environments with Snakemake's plugins for clusters and object storage, and with PyTorch. A path file
@@ -88,11 +90,4 @@ locks:
 	$(PYTHON) -m venv .venv-lerobot
 	.venv-lerobot/bin/python $(PIP) 'pip>=25.1'
 	.venv-lerobot/bin/python $(PIP) --group lerobot-test
-	@touch $@
-
-# The interpreter for Super Mario Bros, in collectors and films. It needs Python 3.11 or 3.12, which
-# NumPy 1.26 supports, and a C++ compiler for nes-py.
-.venv-mario/installed: envs/locks/mario.txt
-	$(PYTHON) -m venv .venv-mario
-	.venv-mario/bin/python $(PIP) -r $<
 	@touch $@

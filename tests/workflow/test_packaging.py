@@ -64,8 +64,8 @@ def test_cluster_lock_has_versions_of_run_lock():
 
 DISTRIBUTIONS = {"PIL": "pillow", "pygame": "pygame-ce", "imageio_ffmpeg": "imageio-ffmpeg"}
 DISTRIBUTIONS["yaml"] = "pyyaml"
-# Users of models and datasets install these, as pyarrow takes 170 MB.
-THEIRS = {"stable_baselines3", "minari", "pyarrow"}
+# Users of models, datasets and Super Mario Bros install these, as pyarrow takes 170 MB.
+THEIRS = {"stable_baselines3", "minari", "pyarrow", "stable_retro"}
 THEIRS |= {"pydantic_core", "typing_extensions"}  # they come with pydantic
 BY_NAME = {"report": {"pyarrow"}, "training": {"ale-py"}}  # imported by name if a game needs it
 

@@ -49,6 +49,10 @@ def trains(**options) -> dict:
         (trains(batch_size=255, processes=2), "Use a multiple of train.processes, such as 256."),
         (trains(batch_size=9999), "'9999' is more than the decisions between updates. Use at most"),
         (trains(network="natur"), "Unknown value 'natur'. Did you mean 'nature'?"),
+        (
+            trains(network="nature"),
+            "'nature' is for frames, but CartPole-v1 has states. Use a list",
+        ),
         (trains(network="no_such:make"), "train.network: No module 'no_such' for 'no_such:make'."),
         (trains(algorithm="sarsa"), "train.algorithm: 'sarsa' is not allowed. Use dqn or ppo."),
         (

@@ -359,6 +359,11 @@ class Options(Section):
     `gymnasium.wrappers:GrayscaleObservation` or `gymnasium.wrappers:FrameStackObservation:
     {stack_size: 4}`, or your own from the folder where you run snakemake. An edit of your own
     module reruns the simulation. The film shows the frames of the wrapped environment."""
+    sticky_actions: number(ge=0, le=1) | None = None
+    """The probability with which the environment repeats the previous action instead of the chosen
+    one (Machado et al., 2018), in each frame of `ALE/` and Super Mario Bros games and in each step
+    of others. `null` is the environment's own: 0.25 in `ALE/...-v5` and Super Mario Bros, 0 in
+    others."""
     max_episode_steps: integer(1, 10**6) | None = None
     """The time limit, as in `gymnasium.make(max_episode_steps=)`. `null` is the environment's."""
     check_determinism: Boolean = True

@@ -7,8 +7,8 @@ for its ROMs only, and never imported. The game's own clock limits the length of
 
 import importlib.util
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import gymnasium
 import numpy as np
@@ -27,12 +27,11 @@ _MEMORY = slice(93, 93 + 2048)  # of the NES, in the emulator's state
 # Addresses in the memory: https://datacrystal.tcrf.net/wiki/Super_Mario_Bros./RAM_map
 _PLAYER, _FLOAT, _PAGE, _X, _VIEWPORT, _Y = 0x0E, 0x1D, 0x6D, 0x86, 0xB5, 0x3B8
 _AREA_TIMER, _STATUS, _LIVES, _STAGE, _WORLD, _AREA = 0x6DE, 0x756, 0x75A, 0x75C, 0x75F, 0x760
-_MODE, _LEVEL_TIMER = 0x770, 0x7A0
-_ENEMIES, _SCORE = slice(0x16, 0x1B), slice(0x7DE, 0x7E4)
-_COINS, _TIME = slice(0x7ED, 0x7EF), slice(0x7F8, 0x7FB)
-_FALLS_IN = {(1, 2), (2, 2), (4, 2), (7, 2)}  # stages that begin above the ground
+_MODE, _LEVEL_TIMER, _ENEMIES = 0x770, 0x7A0, slice(0x16, 0x1B)
+_SCORE, _COINS, _TIME = slice(0x7DE, 0x7E4), slice(0x7ED, 0x7EF), slice(0x7F8, 0x7FB)
 _BUSY = frozenset((0, 1, 2, 3, 4, 5, 7))  # states of a player who climbs, or enters an area
 _DEAD, _DYING, _END_OF_WORLD, _BOWSER, _FLAGPOLE = 0x06, 0x0B, 2, 0x2D, 0x31
+_FALLS_IN = {(1, 2), (2, 2), (4, 2), (7, 2)}  # stages that begin above the ground
 
 
 def _roms() -> Path:
@@ -48,44 +47,10 @@ def _roms() -> Path:
 
 def _number(digits: bytes) -> int:
     """Return the number with these decimal digits."""
-    number = 0
-    for digit in digits:
-        number = 10 * number + digit
-    return number
+    return int("".join(map(str, digits)))
 
 
-class Snapshot(NamedTuple):
-    """A moment of a game, without its screen and the generator of sticky actions."""
-
-    state: bytes  # of the emulator, 13 kB
-    action: int  # of the last frame, which the next one may repeat
-
-
-class _Console:
-    """The only emulator that stable-retro allows in a process. Its environments take turns."""
-
-    _emulator = _env = _rom = None
-
-    def turn(self, env: "MarioEnv", load: bool = False):
-        """Return the emulator with an environment's state, or turned on if it has none.
-
-        load: whether to load the state even if the environment had the last turn
-        """
-        if self._env is not env:
-            if self._env is not None and self._env.screen is None:
-                self._env.screen = self._emulator.get_screen()
-            if env.state is None or env.rom != self._rom:
-                import stable_retro
-
-                self._emulator = None  # deletes it
-                self._emulator = stable_retro.RetroEmulator(str(env.rom))
-            self._env, self._rom, load = env, env.rom, env.state is not None
-        if load:
-            self._emulator.set_state(env.state)
-        return self._emulator
-
-
-_ROMS, _CONSOLE = _roms(), _Console()
+_ROMS = _roms()
 _STARTS: dict[tuple, tuple[bytes, np.ndarray]] = {}  # states and screens, by ROM and stage
 
 
@@ -97,9 +62,12 @@ class MarioEnv(gymnasium.Env):
     right. Each frame repeats the action of the previous one with `repeat_action_probability`
     (sticky actions, Machado et al., 2018). `info` has x_pos, the distance from the left end of the
     stage in pixels, and more.
+
+    stable-retro allows one emulator per process, so the instances take turns.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 60}
+    _emulator = _player = None  # of all instances: the emulator, and the instance in it
 
     def __init__(
         self,
@@ -113,12 +81,9 @@ class MarioEnv(gymnasium.Env):
             raise ValueError(f"obs_type: Unknown value {obs_type!r}. Use rgb or ram.")
         stage = re.search(r"-(\d)-(\d)-", game)
         self._target = tuple(map(int, stage.groups())) if stage else None
+        self._rom = str(_ROMS / f"super-mario-bros{MARIO_ROMS[int(game[-1])]}.nes")
         self._stickiness, self._shows_screen = repeat_action_probability, obs_type == "rgb"
-        self.rom, self.state, self.screen = (
-            _ROMS / f"super-mario-bros{MARIO_ROMS[int(game[-1])]}.nes",
-            None,
-            None,
-        )
+        self._state = self._screen = None
         self.render_mode = render_mode
         shape = (224, 240, 3) if self._shows_screen else (2048,)
         self.action_space = Discrete(len(_MOVEMENTS))
@@ -128,30 +93,26 @@ class MarioEnv(gymnasium.Env):
         """Return the buttons that each action presses, such as "right A" or "NOOP"."""
         return list(_MOVEMENTS)
 
-    def lives(self) -> int:
-        """Return the lives left, including the current one, or 0 in a single stage."""
-        return 0 if self._target else (self._ram[_LIVES] + 1) % 256
-
     def reset(self, *, seed: int | None = None, options=None) -> tuple[np.ndarray, dict]:
         """Restart the game. The seed decides which actions are repeated."""
         super().reset(seed=seed)
-        if (self.rom, self._target) not in _STARTS:
+        if (self._rom, self._target) not in _STARTS:
             self._start()
-            _STARTS[self.rom, self._target] = self.state, self.render()
-        state, screen = _STARTS[self.rom, self._target]
-        self.restore(Snapshot(state, 0))
-        self.screen = screen
+            _STARTS[self._rom, self._target] = self._state, self.render()
+        state, screen = _STARTS[self._rom, self._target]
+        self.restore((state, 0))
+        self._screen = screen
         return self._obs(), {}
 
-    def snapshot(self) -> Snapshot:
-        """Return this moment of the game."""
-        return Snapshot(self.state, self._action)
+    def snapshot(self) -> tuple[bytes, int]:
+        """Return this moment of the game: the emulator's state, 13 kB, and the last action."""
+        return self._state, self._action
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of the same ROM. The next frame renders its screen."""
+    def restore(self, snapshot: tuple[bytes, int]) -> None:
+        """Continue from a snapshot of the same ROM. Its screen appears with the next frame."""
         state, self._action = snapshot
-        self._set(state)
-        self._last = self._ram
+        self._load(state)
+        self._last = self._memory
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
         """Play an action for one frame."""
@@ -167,23 +128,17 @@ class MarioEnv(gymnasium.Env):
         for _ in range(frames):
             if not self._stickiness or self.np_random.random() >= self._stickiness:
                 self._action = action
-            before = self._ram
+            before = self._memory
             self._frame(_MOVEMENTS[self._action])
-            self._last = self._ram
-            total += self._reward(before)
-            if self._is_over():
+            last = self._last = self._memory
+            moved = self.x_pos - before[_PAGE] * 256 - before[_X]
+            moved = moved if -5 <= moved <= 5 else 0  # pipes and new lives move Mario farther
+            ticked = min(0, _number(last[_TIME]) - _number(before[_TIME]))
+            total += max(-15, moved + ticked - 25 * self.is_dead)
+            if self.is_dead or self.flag_get if self._target else last[_LIVES] == 255:
                 return total, True
             self._skip_scenes()
         return total, False
-
-    def _reward(self, before: bytes) -> float:
-        moved = self.x_pos - before[_PAGE] * 256 - before[_X]
-        ticked = _number(self._last[_TIME]) - _number(before[_TIME])
-        moved = moved if -5 <= moved <= 5 else 0  # pipes and new lives move Mario farther
-        return float(max(-15, moved + min(ticked, 0) - 25 * self.is_dead))
-
-    def _is_over(self) -> bool:
-        return self.is_dead or self.flag_get if self._target else self._last[_LIVES] == 255
 
     @property
     def x_pos(self) -> int:
@@ -213,7 +168,7 @@ class MarioEnv(gymnasium.Env):
         return {
             "coins": _number(last[_COINS]),
             "flag_get": self.flag_get,
-            "life": last[_LIVES],
+            "life": last[_LIVES],  # 255 after the last one
             "score": _number(last[_SCORE]),
             "stage": last[_STAGE] + 1,
             "status": ("small", "tall", "fireball")[min(last[_STATUS], 2)],
@@ -223,54 +178,63 @@ class MarioEnv(gymnasium.Env):
             "y_pos": self.y_pos,
         }
 
-    def _obs(self) -> np.ndarray:
-        return (
-            self.render() if self._shows_screen else np.frombuffer(bytearray(self._ram), np.uint8)
-        )
-
     def render(self) -> np.ndarray:
         """Return a copy of the screen, (224, 240, 3) uint8."""
-        return _CONSOLE.turn(self).get_screen() if self.screen is None else self.screen.copy()
+        return self._turn().get_screen() if self._screen is None else self._screen.copy()
+
+    def _obs(self) -> np.ndarray:
+        memory = np.frombuffer(bytearray(self._memory), np.uint8)
+        return self.render() if self._shows_screen else memory
+
+    def _turn(self):
+        """Return the emulator with this instance's state, or turned on if it has none."""
+        other = MarioEnv._player
+        if other is not self:
+            if other is not None and other._screen is None:
+                other._screen = self._emulator.get_screen()
+            if self._state is None or other._rom != self._rom:
+                import stable_retro
+
+                MarioEnv._emulator = None  # deletes it, because a second one is an error
+                MarioEnv._emulator = stable_retro.RetroEmulator(self._rom)
+            if self._state is not None:
+                self._emulator.set_state(self._state)
+            MarioEnv._player = self
+        return self._emulator
 
     def _frame(self, buttons: str = "NOOP") -> None:
-        emulator = _CONSOLE.turn(self)
+        emulator = self._turn()
         emulator.set_button_mask(_MASKS[buttons], 0)
         emulator.step()
-        self.state, self.screen = emulator.get_state(), None
-        self._ram = self.state[_MEMORY]
+        self._state, self._screen = emulator.get_state(), None
+        self._memory = self._state[_MEMORY]
 
-    def _set(self, state: bytes) -> None:
-        self.state, self.screen, self._ram = state, None, state[_MEMORY]
-        _CONSOLE.turn(self, load=True)
+    def _load(self, state: bytes) -> None:
+        self._state, self._screen, self._memory = state, None, state[_MEMORY]
+        self._turn().set_state(state)
 
-    def _write(self, values: dict[int, int]) -> None:
-        state = bytearray(self.state)
+    def _write(self, values: Mapping[int, int]) -> None:
+        state = bytearray(self._state)
         for address, value in values.items():
             state[_MEMORY.start + address] = value
-        self._set(bytes(state))
+        self._load(bytes(state))
 
     def _start(self) -> None:
-        """Turn the console on, and skip the title screen and the first moments of the stage."""
+        """Press start until the clock ticks, on the frame on which gym-super-mario-bros starts."""
+        world, stage = self._target or (1, 1)
+        area = stage - 1 + (stage > 1 and world in (1, 2, 4, 7))  # a scene is also an area
+        target = {_WORLD: world - 1, _STAGE: stage - 1, _AREA: area} if self._target else {}
         self._frame()
-        clock = self._press_start()
-        while not 0 < clock <= 999:  # not set yet
-            clock = self._press_start()
-            self._write({_LEVEL_TIMER: 0})
-        last = 0
-        while clock >= last:
-            last, clock = clock, self._press_start()
+        last = clock = 0
+        while not 0 < clock < last <= 999:
+            self._frame("start")
+            self._write(target)
+            self._frame()
+            if not 0 < clock <= 999:
+                self._write({_LEVEL_TIMER: 0})
+            last, clock = clock, _number(self._memory[_TIME])
         for _ in range(0 if self._target in _FALLS_IN else 2):
             self._frame()
-
-    def _press_start(self) -> int:
-        """Press and release start; return the clock."""
-        self._frame("start")
-        if self._target:
-            world, stage = self._target
-            area = stage - 1 + (stage > 1 and world in (1, 2, 4, 7))  # areas that enter a stage
-            self._write({_WORLD: world - 1, _STAGE: stage - 1, _AREA: area})
-        self._frame()
-        return _number(self._ram[_TIME])
 
     def _skip_scenes(self) -> None:
         """Skip the scenes after a death, in pipes and between stages."""
@@ -278,17 +242,17 @@ class MarioEnv(gymnasium.Env):
             if self.is_dead:
                 self._write({_PLAYER: _DEAD})
                 self._frame()
-            clock = self._ram[_TIME]
-            while self._ram[_MODE] == _END_OF_WORLD and self._ram[_TIME] == clock:
+            clock = self._memory[_TIME]
+            while self._memory[_MODE] == _END_OF_WORLD and self._memory[_TIME] == clock:
                 self._frame()
-        if 1 < self._ram[_AREA_TIMER] < 255:
+        if 1 < self._memory[_AREA_TIMER] < 255:
             self._write({_AREA_TIMER: 1})
-        skipped = False
-        while self._ram[_PLAYER] in _BUSY or self._ram[_MODE] == _END_OF_WORLD:
-            skipped = True
+        is_scene = False
+        while self._memory[_PLAYER] in _BUSY or self._memory[_MODE] == _END_OF_WORLD:
+            is_scene = True
             self._write({_LEVEL_TIMER: 0})
             self._frame()
-        if skipped:
+        if is_scene:  # gym-super-mario-bros plays on a frame later
             self._frame()
 
 

@@ -71,6 +71,27 @@ def _tuples(value: object) -> object:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
+def sticky_options(config: Mapping) -> dict[str, object]:
+    """Return the options that `sticky_actions` stands for, {} if it is None.
+
+    ALE and Super Mario Bros repeat an action in each frame. A wrapper does it in each step of the
+    others. Raises OptionError if goalreel steps the environment itself, or both options are set.
+    """
+    key, env, probability = "sticky_actions", config["env"], config["sticky_actions"]
+    if probability is None:
+        return {}
+    if describe(env).computed:
+        problem = f"Not supported for {env}, which goalreel steps itself"
+        raise OptionError(key, f"{problem}. Use env=gymnasium:{env}.")
+    repeat = {"repeat_action_probability": probability}
+    if not env.rpartition(":")[2].startswith(("ALE/", "SuperMarioBros-")):
+        wrapper = {"gymnasium.wrappers:StickyAction": repeat}
+        return {key: None, "env_wrappers": [*config["env_wrappers"], wrapper]}
+    if repeat.keys() & config["env_kwargs"]:
+        raise OptionError(key, "Also set by env_kwargs.repeat_action_probability. Remove one.")
+    return {key: None, "env_kwargs": config["env_kwargs"] | repeat}
+
+
 def spaces_of(config: Mapping) -> dict[str, object]:
     """Return the spaces of an environment in its wrappers, {} if it cannot be made here.
 

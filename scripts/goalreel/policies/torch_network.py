@@ -58,7 +58,7 @@ class TorchNetwork(nn.Module):
 
         dtype: in which the body computes; bfloat16 represents all bytes
         """
-        obs = obs.to(dtype).sub_(self.offset).div_(self.scale)
+        obs = obs.to(dtype, copy=True).sub_(self.offset).div_(self.scale)
         if obs.ndim == 4:
             obs = obs.contiguous(memory_format=torch.channels_last)
         # A context for each call, since it keeps the weights that it has cast.
@@ -132,7 +132,7 @@ def weights_for_acting(network: TorchNetwork, dueling: bool = False) -> dict[str
         is_dense = place >= convolutions
         name = f"dense{place - convolutions}" if is_dense else f"convolution{place}"
         weights |= _named(name, weight, bias)
-    last = _folded_head(network, dueling)
+    last = _folded_head(network, dueling and network.state_body is None)
     return weights | _named(f"dense{len(layers) - convolutions}", *last)
 
 

@@ -10,6 +10,7 @@ The file ends with a checksum. `weights_only=True` makes `torch.load` reject cod
 raises no `UnusableFileError`, because the workflow would delete hours of training.
 """
 
+import json
 import os
 import zipfile
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ import torch
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.atomic import replacing
 from goalreel.files.checksum_trailer import LENGTH, check_trailer, write_trailer
+from goalreel.provenance.spec import canonical
 
 _KIND = {"kind": "goalreel training", "version": 1}
 # Options that may change when a training resumes.
@@ -33,7 +35,8 @@ def part_of(saved: Path, rank: int) -> Path:
 
 def write_checkpoint(path: os.PathLike, identity: Mapping, state: Mapping) -> None:
     """Replace the file of a process atomically."""
-    content = _KIND | {"identity": dict(identity), "state": dict(state)}
+    known = json.loads(canonical(dict(identity)))  # PyTorch reads no classes of a spec
+    content = _KIND | {"identity": known, "state": dict(state)}
     with replacing(path) as temporary:
         torch.save(content, temporary)
         with zipfile.ZipFile(temporary, "a") as archive:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 _SHARED = {
     **{"frame_skip": 1, "network": None, "processes": 1, "max_grad_norm": 0.5},
-    **{"eval_freq": 50_000, "n_eval_episodes": 20, "checkpoints": []},
+    **{"eval_freq": 50_000, "n_eval_episodes": 20},
 }
 # RL Baselines3 Zoo's values for Atari, and for PPO in environments that it does not name.
 DEFAULTS = {
@@ -25,7 +25,7 @@ DEFAULTS = {
         **{"ent_coef": 0.005, "vf_coef": 0.5, "starts": "reset"},
     },
 }
-_PIXELS = {"processes": 2, "frame_skip": 4, "checkpoints": [0, 100_000, 200_000, 400_000]}
+_PIXELS = {"processes": 2, "frame_skip": 4}
 # Values apply if the training has the preset's algorithm, and those of `_PIXELS` always. The first
 # prefix of an id that fits is taken. docs/benchmarks/training.md has what these presets learned.
 PRESETS: dict[str, dict] = {
@@ -61,7 +61,7 @@ _CAR_PIXELS = _PIXELS | {
     **{"total_timesteps": 60_000, "buffer_size": 20_000, "learning_starts": 2_000},
     **{"exploration_fraction": 1 / 6, "n_steps": 10, "learning_rate": 2.5e-4, "n_envs": 8},
     **{"train_freq": 4, "batch_size": 32, "target_update_interval": 2_000, "eval_freq": 5_000},
-    **{"max_grad_norm": 10, "checkpoints": [0, 10_000, 20_000, 30_000], "n_eval_episodes": 30},
+    **{"max_grad_norm": 10, "n_eval_episodes": 30},
 }
 
 
@@ -105,4 +105,6 @@ def with_defaults(section: Mapping, env: str) -> dict:
     if algorithm != preset["algorithm"]:
         preset = {name: preset[name] for name in ("frame_skip", "processes") if name in preset}
     values = _SHARED | DEFAULTS[algorithm] | preset | {"algorithm": algorithm}
+    total = section.get("total_timesteps") or values["total_timesteps"]
+    values["checkpoints"] = [0, total // 8, total // 4, total // 2]  # networks change early on
     return {n: values.get(n) if value is None else value for n, value in section.items()}

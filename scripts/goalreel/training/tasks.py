@@ -1,53 +1,63 @@
-"""Make the task of a training, and its vectorized environments."""
+"""The task of a training: the environments that fit, and how a network sees them."""
 
 from collections.abc import Mapping
 
 import numpy as np
 
 from goalreel.environments.environment import gymnasiums_environment
-from goalreel.environments.registry import describe
-from goalreel.errors import GoalreelError, OptionError
+from goalreel.errors import OptionError, quoted
 from goalreel.policies.preprocessing import SIDE
 from goalreel.training.envs import Envs, StackedFrames, Task, episode_seeds
 from goalreel.training.gymnasium_envs import GymnasiumEnvs, is_picture
 from goalreel.training.settings import Settings
 
 
+def check_spaces(config: Mapping, observation_space, action_space) -> None:
+    """Raise OptionError if the spaces do not fit a training, or its network."""
+    from gymnasium import spaces
+
+    env, train = config["env"], config["train"]
+    if not isinstance(action_space, spaces.Discrete):
+        kind = "continuous actions" if isinstance(action_space, spaces.Box) else str(action_space)
+        fix = "Training needs discrete ones, as CartPole-v1 has."
+        raise OptionError("env", f"{quoted(env)} has {kind}. {fix}")
+    if train["pixels"] or is_picture(observation_space):
+        return
+    try:
+        spaces.flatdim(observation_space)
+    except (NotImplementedError, ValueError):  # a graph, or a sequence
+        kind = f"{quoted(env)} has observations of the type {type(observation_space).__name__}"
+        fix = "Training needs arrays, which a wrapper can make (env_wrappers)."
+        raise OptionError("env", f"{kind}. {fix}") from None
+    if isinstance(train["network"], str) and ":" not in train["network"]:
+        problem = f"{quoted(train['network'])} is for frames, but {env} has states"
+        raise OptionError("train.network", f"{problem}. Use a list, such as [64, 64].")
+
+
 def make_task(config: Mapping, settings: Settings) -> Task:
     """Return the task of a stage's configuration.
 
-    Raises GoalreelError if the environment cannot be made, or if its actions or observations are
-    none that a network of goalreel takes.
+    Raises GoalreelError if the environment cannot be made, or see `check_spaces`.
     """
-    from gymnasium import spaces
+    from gymnasium.spaces import flatdim, flatten_space
 
-    env = config["env"]
-    name = env.rpartition(":")[2]
+    name = config["env"].rpartition(":")[2]
     pixels = {"warp": "pillow", "maximum": False, "noop": 0, "fire": False, "marks": False}
-    if settings.pixels and not describe(env).has_atlas:
-        raise OptionError("train.pixels", f"{env} is not drawn here. Use env=MountainCar-v0.")
     environment = gymnasiums_environment(config)
     actions, space = environment.action_space, environment.observation_space
     environment.close()
-    if not isinstance(actions, spaces.Discrete):
-        problem = f"{env} has the actions {actions}. Training takes discrete ones"
-        raise GoalreelError(f"env: {problem}, as those of CartPole-v1.")
+    check_spaces(config, space, actions)
     if name.startswith("ALE/"):
         pixels |= {"warp": "area", "maximum": settings.frame_skip > 1, "noop": 30, "fire": True}
     elif name.startswith("SuperMarioBros-"):
         pixels |= {"warp": "mario", "noop": 30, "marks": True}
     elif not settings.pixels and not is_picture(space):
-        try:
-            shape = (spaces.flatdim(space),)
-        except (NotImplementedError, ValueError):
-            problem = f"{env} has observations that no network takes ({space})"
-            raise GoalreelError(f"env: {problem}. Add a wrapper that makes arrays.") from None
-        flat = spaces.flatten_space(space)
+        flat = flatten_space(space)
         low, high = (np.asarray(bound, np.float32).reshape(-1) for bound in (flat.low, flat.high))
         unbounded = ~(np.isfinite(low) & np.isfinite(high) & (high - low < 1e6))
         low, high = np.where(unbounded, -1, low), np.where(unbounded, 1, high)
         own = dict.fromkeys(pixels) | {"obs": "state", "stack": 1}
-        return Task(config, int(actions.n), shape, low, high, own)
+        return Task(config, int(actions.n), (flatdim(space),), low, high, own)
     stack = 4
     low, high = (90.0, 270.0) if pixels["marks"] else (-255.0, 255.0)
     low, high = np.float32(low), np.float32(high)

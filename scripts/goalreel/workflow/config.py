@@ -10,7 +10,7 @@ from goalreel.configuration.schema import config_error, read_options
 from goalreel.encoding.encoder_selection import cards, encoder_errors
 from goalreel.environments import gymnasium_ids
 from goalreel.environments.registry import describe
-from goalreel.environments.wrappers import named, spaces_of, wrapper_errors
+from goalreel.environments.wrappers import named, spaces_of, sticky_options, wrapper_errors
 from goalreel.errors import OptionError, UnusableFileError, pluralize, quoted, use
 from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.policies.minari_files import read_header
@@ -71,6 +71,10 @@ def read_config(user_options: Mapping) -> dict:
         errors |= _found(policy_errors.dataset_errors, config)
     if config["policy"]["name"] == "minari" and not errors:
         config = config | read_header(config["policy"]["dataset"])[0]
+    try:
+        config |= sticky_options(config)
+    except OptionError as error:
+        errors[error.key] = error.message
     # An option with an error has its default here, so skip checks that involve it.
     for check, needed in (
         (_environment_errors, ("env", "env_kwargs", "env_wrappers")),
@@ -209,7 +213,9 @@ def _creator_errors(config: Mapping) -> Errors:
         return
     spaces = spaces_of(config)
     if is_training and spaces:
-        yield from policy_errors.spaces_errors(config["env"], **spaces)
+        from goalreel.training.tasks import check_spaces  # it takes NumPy
+
+        check_spaces(config | {"train": policy_errors.training_of(config)}, **spaces)
     if policy["name"] == "sb3":
         policy = with_files(policy, config["env"])
         if error := spaces_error(policy["file"], spaces):

@@ -9,7 +9,7 @@ from goalreel.workflow.config import results_folder
 
 # Options that a check takes only from the lock file, or that do not affect the episodes.
 _KEPT = {*Options.model_fields} - {"check", "check_determinism", "env", "env_kwargs"}
-_KEPT -= {"env_wrappers", "max_episode_steps", "policy", "render", "shard_size"}
+_KEPT -= {"env_wrappers", "max_episode_steps", "policy", "render", "shard_size", "sticky_actions"}
 
 
 def locked_options(user_options: Mapping) -> dict:

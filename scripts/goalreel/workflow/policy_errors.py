@@ -66,22 +66,6 @@ def training_errors(config: Mapping) -> Errors:
         yield "policy.checkpoint", f"The training keeps no weights after {step} decisions. {fix}"
 
 
-def spaces_errors(env: str, observation_space, action_space) -> Errors:
-    """Yield the errors of spaces in which goalreel does not train."""
-    from gymnasium import spaces
-
-    if not isinstance(action_space, spaces.Discrete):
-        kind = "continuous actions" if isinstance(action_space, spaces.Box) else str(action_space)
-        problem = f"{quoted(env)} has {kind}"
-        yield "env", f"{problem}. Training needs discrete ones, as CartPole-v1 has."
-    try:
-        spaces.flatdim(observation_space)
-    except (NotImplementedError, ValueError):  # a graph, or a sequence
-        kind = type(observation_space).__name__
-        problem = f"{quoted(env)} has observations of the type {kind}"
-        yield "env", f"{problem}. Training needs arrays, which a wrapper can make (env_wrappers)."
-
-
 def console_errors(config: Mapping) -> Errors:
     """Yield the errors of arguments with which a trained network sees a console differently."""
     env, kwargs = config["env"], config["env_kwargs"]

@@ -170,6 +170,8 @@ FAULTS = [
     (CART | {"render": {"style": "vector"}}, "render.style: 'vector' draws only the Mountain Cars"),
     *(({"results": name}, f"results: {name!r} {FOLDER}") for name in ("{b}", "<a>/b", "-x", "~/x")),
     ({"env_wrappers": [TIME]}, f"env_wrappers: Not supported for {CAR}, which goalreel steps"),
+    ({"sticky_actions": 0.25}, f"sticky_actions: Not supported for {CAR}, which goalreel steps"),
+    ({"sticky_actions": 2}, "sticky_actions: '2.0' is not allowed. Use a number from 0 to 1"),
     (wrapped("x"), "env_wrappers.0: 'x' is not allowed. Use module:callable"),
     (wrapped(TIME, f"{STACK}s"), "No callable 'FrameStackObservations' in gymnasium.wrappers."),
     (wrapped("no_such:X"), "env_wrappers.0: No module 'no_such' for 'no_such:X'"),

@@ -19,19 +19,20 @@ The table is book.csv and book.md. to_score.py has the minutes that the baseline
     python -m benchmarks.training.book --runs 1    5 minutes
 """
 
-from dataclasses import replace
 from functools import partial
 
-from benchmarks.harness import TRAINING_PACKAGES, medians, write_table
-from benchmarks.training.rows import (
+from benchmarks.harness import (
+    TRAINING_PACKAGES,
     Measured,
     Stopwatch,
-    goalreel,
     load_note,
     measured_rows,
     median,
+    medians,
     ratio,
+    write_table,
 )
+from benchmarks.training.pong import goalreel
 
 THREE, PARALLEL = {"envs": 3, "batch": 96, "decisions": 3}, {"free": True, "batch": 128}
 WRAPPERS = {"vector": True, "cheap": True}

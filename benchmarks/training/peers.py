@@ -21,18 +21,18 @@ import statistics
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks.harness import TRAINING_PACKAGES, medians, write_table
-from benchmarks.training.rows import (
-    GAME,
-    STICKY,
+from benchmarks.harness import (
+    TRAINING_PACKAGES,
     Measured,
     Stopwatch,
-    goalreel,
     load_note,
     measured_rows,
     median,
+    medians,
     ratio,
+    write_table,
 )
+from benchmarks.training.pong import GAME, STICKY, goalreel
 
 BATCHES, NAMES = (32, 512), {"nature": "Nature 2015", "small": "Mnih 2013"}
 GROUPS = [(network, batch) for network in NAMES for batch in BATCHES]
@@ -73,7 +73,7 @@ def stable_baselines3(network: str, batch: int, stopwatch: Stopwatch) -> None:
 def learn_by_sb3(
     algorithm: str, envs: int, clock, seed: int = 1, network: str = "nature", **options
 ) -> None:
-    """Train by an algorithm of Stable-Baselines3 as long as `clock.going`, see rows.goalreel."""
+    """Train by an algorithm of Stable-Baselines3 as long as `clock.going`, see pong.goalreel."""
     import stable_baselines3
     from stable_baselines3.common.env_util import make_atari_env
     from stable_baselines3.common.vec_env import VecFrameStack

@@ -1,8 +1,7 @@
-"""Plain deep Q-learning on Pong: the loop of CleanRL's dqn_atari, which CleanRL runs with PyTorch,
-Gymnasium's environments, and Stable-Baselines3's wrappers and replay buffer.
+"""Plain deep Q-learning on Pong: the loop of CleanRL's dqn_atari.
 
-Other settings give it ale-py's AtariVectorEnv, or a process of its own for playing. No part uses
-goalreel.
+Like CleanRL, it uses the wrappers and the replay buffer of Stable-Baselines3. Other settings give
+it ale-py's AtariVectorEnv, or a process of its own for playing. No part uses goalreel.
 """
 
 import copy
@@ -24,7 +23,7 @@ from stable_baselines3.common.atari_wrappers import AtariWrapper
 from stable_baselines3.common.buffers import ReplayBuffer
 from torch import nn
 
-from benchmarks.training.rows import GAME, LATEST, STICKY
+from benchmarks.training.pong import GAME, LATEST, STICKY
 
 FRAME_SKIP, SIDE = 4, 84
 # Filters, kernel and stride of each convolution, and the hidden layer's units.
@@ -184,7 +183,7 @@ def use_fastest_threads(network: str, batch: int, most: int | None = None) -> No
 
 
 def train(settings: Settings, clock, seed: int = 1) -> None:
-    """Train as long as `clock.going`, see rows.goalreel."""
+    """Train as long as `clock.going`, see pong.goalreel."""
     # A process that plays leaves the learner one core of two.
     use_fastest_threads(settings.network, settings.batch, 1 if settings.free else None)
     learner = Learner(settings, seed)

@@ -12,8 +12,8 @@ of all processes, stop meanwhile. A training ends with a mean of 18, or after --
                                 replay, since a million need 28 GB
     the book's baseline         the first row of book.py
 
-Trainings run one after another, seed by seed. Each finished one is a row of to_score_trainings.csv,
-and does not run again. The table is to_score.csv and to_score.md.
+Trainings run one after another, seed by seed. Each finished one becomes a row of to_score.csv and
+to_score.md, and does not run again.
 
     python -m benchmarks.training.to_score                   up to 48 hours, in pieces if stopped
     python -m benchmarks.training.to_score --only goalreel   an hour
@@ -24,20 +24,19 @@ import json
 import math
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from statistics import mean, median
 
 import numpy as np
 
-from benchmarks.harness import TRAINING_PACKAGES, parser, row_process, write_table
+from benchmarks.harness import TRAINING_PACKAGES, cpu_times, parser, row_process, write_table
 from benchmarks.training.peers import learn_by_sb3
-from benchmarks.training.rows import LATEST, cpu_seconds, goalreel
+from benchmarks.training.pong import LATEST, goalreel
 
 SOLVED, HOPEFUL, EVERY = 18, 10, 25_000  # mean returns; decisions
-HEADER = ("program", "minutes", "median", "CPU minutes", "decisions", "solved")
-_COUNTS = "cpu_minutes", "decisions"
+UNKNOWN = -21  # mean return of a training without evaluations
+HEADER = ("program", "seed", "minutes", "CPU minutes", "decisions", "mean return")
 
 
 @dataclass
@@ -46,31 +45,33 @@ class Referee:
 
     limit: float  # minutes
     decisions: int = 0
-    minutes: float = 0.0
-    cpu_minutes: float = 0.0
-    mean: float | None = None  # of the last evaluation
+    mean: float = UNKNOWN  # of the last evaluation
     waited: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._clocks = _clocks()
 
     def going(self, decisions: int, returns, act) -> bool:
         """Evaluate if it is time, and return whether to go on."""
-        self.minutes, self.cpu_minutes = ((_clocks() - self._clocks) / 60).tolist()
+        if not self.decisions:
+            self._start = _clocks()
+        self._minutes = (_clocks() - self._start) / 60
         if decisions // EVERY > self.decisions // EVERY and returns:
             from benchmarks.training.plain_dqn import greedy_returns
 
             stopped = _clocks()
             if mean(list(returns)[-LATEST:]) >= HOPEFUL:
                 self.mean = float(greedy_returns(act).mean())
-            self._clocks += _clocks() - stopped
+            self._start += _clocks() - stopped
         self.decisions = decisions
-        return self.minutes < self.limit and (self.mean is None or self.mean < SOLVED)
+        return self._minutes[0] < self.limit and self.mean < SOLVED
+
+    def cells(self) -> list[str]:
+        """Return the cells of a row below HEADER, after program and seed."""
+        minutes = (f"{value:.1f}" for value in self._minutes)
+        return [*minutes, f"{self.decisions:,}", f"{self.mean:.1f}"]
 
 
 def _clocks() -> np.ndarray:
     """Return the seconds of wall time, and of CPU time of this process and its children."""
-    return np.array([time.perf_counter(), cpu_seconds()[0]])
+    return np.array([time.perf_counter(), cpu_times()[0]])
 
 
 def plain(referee: Referee, seed: int, **options) -> None:
@@ -121,59 +122,42 @@ def main(argv: list[str] | None = None) -> None:
     if options.row:
         program, seed = options.row.split("/")
         PROGRAMS[program](referee := Referee(options.minutes), int(seed))
-        print(json.dumps(asdict(referee)))
+        print(json.dumps(referee.cells()))
         return
-    path = options.output / "to_score_trainings.csv"
+    path, rows = options.output / "to_score", []
+    if (table := path.with_suffix(".csv")).exists():
+        with table.open(encoding="utf-8", newline="") as file:
+            rows = [row[: len(HEADER)] for row in csv.reader(file)][1:]
     for seed in range(1, options.runs + 1):
         for program in options.only:
-            if (program, str(seed)) not in {(row["program"], row["seed"]) for row in read(path)}:
+            if [program, str(seed)] not in [row[:2] for row in rows]:
                 row, limit = f"{program}/{seed}", ("--minutes", str(options.minutes))
-                found = row_process("benchmarks.training.to_score", row, sys.executable, *limit)
-                add(path, {"program": program, "seed": seed} | found)
-                write(options.output / "to_score", read(path))
+                module = "benchmarks.training.to_score"
+                rows.append([program, str(seed), *row_process(module, row, sys.executable, *limit)])
+                rows.sort(key=lambda row: (list(PROGRAMS).index(row[0]), row[1]))
+                write_table(path, HEADER, rows, notes(rows), 1, TRAINING_PACKAGES)
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    """Return the finished trainings."""
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def add(path: Path, row: dict) -> None:
-    """Append a finished training."""
-    is_new = not path.exists()
-    with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, row, lineterminator="\n")
-        if is_new:
-            writer.writeheader()
-        writer.writerow(row)
-
-
-def write(path: Path, trainings: list[dict[str, str]]) -> None:
-    """Write the table of all finished trainings."""
-    rows = []
+def notes(rows: list[list[str]]) -> list[str]:
+    """Return the notes below the table: the medians of each program."""
+    medians = []
     for program in PROGRAMS:
-        own = [row for row in trainings if row["program"] == program]
-        times = [
-            float(row["minutes"]) if float(row["mean"] or "-inf") >= SOLVED else math.inf
-            for row in own
+        own = [
+            [float(cell.replace(",", "")) for cell in row[2:]] for row in rows if row[0] == program
         ]
         if own:
-            middle = [median([float(row[name]) for row in own]) for name in _COUNTS]
-            solved = f"{sum(map(math.isfinite, times))} of {len(own)}"
-            shown = ", ".join(map(_minutes, times)), _minutes(median(times))
-            rows.append([program, *shown, f"{middle[0]:.0f}", f"{middle[1]:,.0f}", solved])
-    notes = [
-        "Minutes of each training in the order of its seeds, without evaluations; -: not solved. "
-        "CPU minutes and decisions: medians, also of unsolved trainings, which end at a limit.",
+            is_solved = [row[-1] >= SOLVED for row in own]
+            minutes = median(
+                row[0] if s else math.inf for row, s in zip(own, is_solved, strict=True)
+            )
+            shown = f"{minutes:.0f} minutes" if math.isfinite(minutes) else "not solved"
+            medians.append(f"{program} {shown}, {sum(is_solved)} of {len(own)} solved")
+    return [
+        f"Medians: {'; '.join(medians)}.",
+        "The time of evaluations is excluded. CPU minutes are those of all processes of a training. "
+        f"A mean return below {SOLVED} is that of a training at its limit, {UNKNOWN} that of one whose "
+        f"games never had a mean of {HOPEFUL}.",
     ]
-    write_table(path, HEADER, rows, notes, packages=TRAINING_PACKAGES)
-
-
-def _minutes(value: float) -> str:
-    return f"{value:.0f}" if math.isfinite(value) else "-"
 
 
 if __name__ == "__main__":

@@ -241,6 +241,10 @@ class Instance:
         """Reset `env`, made by `environment.make`, or an idle instance if it is None."""
         self.environment, self.seed = environment, seed
         self.env = environment.acquire() if env is None else env
+        inner = self.env.unwrapped
+        self._is_lazy = type(inner).__module__ == "ale_py.env" and not environment.wrappers
+        if self._is_lazy:  # converting a screen takes long, and many are not looked at
+            inner._get_obs = lambda: None
         self._observe(self._call("reset", self.env.reset, seed=seed)[0])
 
     def _call(self, method: str, function: Callable, *arguments: object, **named: object) -> object:
@@ -255,8 +259,14 @@ class Instance:
                 f"episode of seed {self.seed}. Correct its code.\n{trace}{advice}"
             ) from None
 
+    @property
+    def observation(self) -> object:
+        """The latest observation."""
+        inner = self.env.unwrapped
+        return type(inner)._get_obs(inner) if self._is_lazy else self._observation
+
     def _observe(self, observation: object) -> None:
-        self.observation = observation
+        self._observation = observation
         self.state = self.environment.recorded_state(self.env, observation)  # (width,) float64
 
     def step(self, action: np.ndarray) -> tuple[float, bool, bool]:
@@ -272,7 +282,20 @@ class Instance:
 
     def frame(self) -> object:
         """Return the frame of `env.render()`, which FrameMemo may remember."""
-        return self._call("render", self.environment.frame, self.env, self.observation)
+        return self._call("render", self.environment.frame, self.env, self._observation)
+
+
+class _Observations(Sequence):
+    """The latest observations of instances, each made when it is asked for."""
+
+    def __init__(self, instances: Sequence[Instance]):
+        self._instances = instances
+
+    def __len__(self) -> int:
+        return len(self._instances)
+
+    def __getitem__(self, index: int) -> object:
+        return self._instances[index].observation
 
 
 @dataclass(frozen=True)
@@ -281,8 +304,8 @@ class _Instances:
 
     instances: list[Instance]
 
-    def observations(self) -> list:
-        return [instance.observation for instance in self.instances]
+    def observations(self) -> "_Observations":
+        return _Observations(self.instances)
 
     def states(self) -> np.ndarray:
         return np.stack([instance.state for instance in self.instances], axis=1)

@@ -73,7 +73,8 @@ class NumpyNetwork:
         units = units.astype(self.dtype, copy=False)
         for place, layer in enumerate(self._dense, 1):
             errors = layer.error(errors, np.sqrt(np.einsum("nu,nu->n", units, units)))
-            units = units @ layer.matrix
+            used = np.flatnonzero(units.any(axis=0))  # ReLU has left few of a convolution's
+            units = units[:, used] @ layer.matrix[used]
             units += layer.bias
             if place < len(self._dense):
                 np.maximum(units, 0, out=units)

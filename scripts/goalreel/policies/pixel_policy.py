@@ -32,6 +32,7 @@ class _Game:
     action: int = _NOOP  # repeated until the next decision
     stack: np.ndarray | None = None  # (stack, 84, 84) uint8, the last observation
     before: np.ndarray | None = None  # the frame before a decision, if the maximum needs it
+    shrunk: tuple[np.ndarray, np.ndarray] | None = None  # the last gray ALE frame, and its result
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,8 @@ class PixelPolicy:
         """Return the actions, (num_envs,), each of which depends on its own episode only."""
         meanings = environment.action_meanings if self.checkpoints.game["fire"] else ()
         fire = meanings.index("FIRE") if "FIRE" in meanings else None  # starts the game
-        games = zip(generators, observations, strict=True)
-        deciding = [game for game, frame in games if self._sees(game, frame, fire)]
+        places = enumerate(generators)
+        deciding = [game for at, game in places if self._sees(game, observations, at, fire)]
         if deciding:
             chosen = self.network.act(np.stack([game.stack for game in deciding]))
             for game, action in zip(deciding, chosen.tolist(), strict=True):
@@ -92,18 +93,18 @@ class PixelPolicy:
         actions = [game.action for game in generators]
         return np.array(actions, environment.actions.stored_dtype), generators
 
-    def _sees(self, game: _Game, frame: np.ndarray, fire: int | None) -> bool:
-        """Show a frame to the policy, and return whether the game needs a new action."""
+    def _sees(self, game: _Game, frames: Sequence, place: int, fire: int | None) -> bool:
+        """Show the policy a game's frame, if it matters; return whether it needs a new action."""
         skip = self.checkpoints.game["frame_skip"]
         since = game.frames - max(game.noops, fire is not None)  # frames since the first decision
         game.frames += 1
         if since < 0:
             game.action = fire if fire is not None and game.frames == 1 else _NOOP
         elif since % skip == 0:
-            game.stack = self._stacked(game, frame)
+            game.stack = self._stacked(game, frames[place])
             return True
         elif since % skip == skip - 1 and self.checkpoints.game["maximum"]:
-            game.before = frame
+            game.before = frames[place]
         return False
 
     def _stacked(self, game: _Game, frame: np.ndarray) -> np.ndarray:
@@ -112,7 +113,8 @@ class PixelPolicy:
         if screen.ndim == 3:  # Mario's frame
             screen = WARPS[self.warp](screen)
         elif screen.shape != (SIDE, SIDE):  # a gray ALE frame
-            screen = shrunk(screen)
+            game.shrunk = screen, shrunk(screen, game.shrunk)
+            screen = game.shrunk[1]
         if game.stack is None:
             return np.repeat(screen[None], self.checkpoints.stack, axis=0)
         return np.concatenate([game.stack[1:], screen[None]])

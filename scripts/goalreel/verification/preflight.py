@@ -26,7 +26,7 @@ from goalreel.policies.parameters import RECORDED, is_trained_here
 from goalreel.provenance.checksums import sha256_of
 
 _TIMEOUT = 60  # seconds, after which the jobs have to find errors
-_PLAYING, _MAX_STEPS = 0.5, 64  # seconds and number of steps to play
+_PLAYING, _MIN_STEPS, _MAX_STEPS = 0.5, 8, 64  # seconds and numbers of steps to play
 _STEPS = 1000  # of an episode without a limit
 _MAIN = "from goalreel.verification.preflight import main; main()"
 # Folders of Python, packages and goalreel. A policy opens files there, but they are not its input.
@@ -156,8 +156,9 @@ def _play(config: Mapping, folder: Path) -> float:
         with filming(folder / "frames.npz", scene.env) as recorder:
             episodes = simulate_episodes(seeds, scene.env, scene.policy, limit, recorder)
         took.append(time.perf_counter() - began)
-        fitting = min(int(_PLAYING / took[0]), _MAX_STEPS)
-        steps = fitting if len(took) == 1 and fitting > 1 else 0
+        # The first step includes the start of the environment, which tells little of the others.
+        fitting = min(max(int(_PLAYING / took[0]), _MIN_STEPS), _MAX_STEPS)
+        steps = fitting if len(took) == 1 else 0
     played = len(episodes[0].rewards)
     more = took[-1] - took[0] if played > 1 else took[0] / 2  # a reset and a step
     each = max(more, 0) / max(played - 1, 1) / (1 + scene.env.check)  # a check plays each twice

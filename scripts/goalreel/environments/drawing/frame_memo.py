@@ -1,6 +1,7 @@
 """Return the frames of `env.render()`, reusing what was rendered before.
 
-Toy-text environments reuse frames of equal states, MiniGrid its tiles, and LunarLander the ground.
+Toy-text environments reuse frames of equal states, MiniGrid its tiles, LunarLander the ground, and
+Atari games the blocks that stay.
 Sources: `render` in gymnasium/envs/toy_text/{frozen_lake,cliffwalking,taxi}.py (1.4.0),
 `get_full_render` in minigrid/minigrid_env.py and `Grid.render` in minigrid/core/grid.py (3.2.0).
 """
@@ -10,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from goalreel.environments.drawing.atari_screen import AtariColors, AtariScreen
 from goalreel.environments.drawing.block_store import SIDE, BlockFrame, BlockReader, BlockStore
 from goalreel.environments.drawing.lunar_lander import LunarLanderScene
 
@@ -42,7 +44,8 @@ class FrameMemo:
         self._frames: dict[Hashable, BlockFrame] = {}
         self._tiles: dict[Hashable, int] = {}  # MiniGrid tiles, as rows of the table
         self._table: list[np.ndarray] = []  # the block numbers of each tile
-        self._scenes: WeakKeyDictionary = WeakKeyDictionary()  # LunarLander scenes by instance
+        self._colors = AtariColors(self._store)
+        self._scenes: WeakKeyDictionary = WeakKeyDictionary()  # of LunarLander and ALE, by instance
 
     def render(self, env, observation) -> BlockFrame | np.ndarray:
         """Return what `env.render()` returns for an instance, given its latest observation."""
@@ -63,8 +66,10 @@ class FrameMemo:
         if kind.__module__.startswith("minigrid.") and not unwrapped.agent_pov:
             has_blocks = unwrapped.tile_size % SIDE == 0
             return self._render_minigrid(unwrapped, observation) if has_blocks else env.render()
-        if kind.__module__ == "ale_py.env" and unwrapped.observation_space.shape[2:] == (3,):
-            return observation
+        if kind.__module__ == "ale_py.env":
+            if unwrapped not in self._scenes:
+                self._scenes[unwrapped] = AtariScreen(unwrapped.ale, self._colors)
+            return self._scenes[unwrapped].frame()
         return env.render()
 
     def _render_minigrid(self, env, observation) -> BlockFrame:

@@ -20,7 +20,6 @@ from pathlib import Path
 from unittest import mock
 
 import gymnasium
-import numpy as np
 from gymnasium.wrappers import RecordEpisodeStatistics, RescaleObservation
 
 from benchmarks.harness import ENV, parser, write_table
@@ -51,13 +50,13 @@ NOTE = (
 
 @dataclass
 class Metrics:
-    """The metrics of a training."""
+    """The metrics of a training, in seconds without evaluations, and its last mean return."""
 
     decisions: int = 0
     frames: float = 0.0
-    seconds: float = 0.0  # wall-clock time without evaluations
+    seconds: float = 0.0
     cpu_seconds: float = 0.0
-    mean: float = -200.0  # return of the last evaluation
+    mean: float = -200.0
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -108,7 +107,7 @@ def train(variant: str, seed: int, **more) -> Metrics:
             return games
 
     class WithGraph(Timed):
-        def best_actions(self, obs: np.ndarray) -> np.ndarray:
+        def best_actions(self, obs):
             return Dqn.best_actions.__wrapped__(self, obs)
 
         def _targets(self, batch):

@@ -8,7 +8,7 @@ The trainings are the workflow's own, one after another, with all cores to thems
     python -m benchmarks.training.learned pong pong-*/train/metrics.json
 
 The table is learned_NAME.csv and learned_NAME.md. The plot is docs/images/learned_NAME.svg. Both
-show returns, or the share of successes if the environment tells them and it is a game of Mario.
+have returns, or for Mario the percentage of games that reach the flag.
 """
 
 import json

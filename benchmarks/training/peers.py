@@ -47,20 +47,18 @@ def stable_baselines3(network: str, batch: int, stopwatch: Stopwatch) -> None:
     """Train by Stable-Baselines3's DQN."""
     from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
-    from benchmarks.training.plain_dqn import NETWORKS, QNetwork
+    from goalreel.policies.torch_network import NETWORKS, make_body
 
     class Features(BaseFeaturesExtractor):
-        """All layers but the last, of pixels that Stable-Baselines3 has scaled."""
-
         def __init__(self, space):
             super().__init__(space, NETWORKS[network][1])
-            self.layers = QNetwork(network, space.shape[0], 1).layers[:-1]
+            self.body = make_body(space.shape, network)
 
         def forward(self, stacks):
-            return self.layers(stacks)
+            return self.body(stacks)
 
     learn_by_sb3(
-        *("DQN", 1, stopwatch, 1, network),
+        *("DQN", 1, stopwatch),
         policy_kwargs={"features_extractor_class": Features},
         **{"learning_rate": 1e-4, "buffer_size": BUFFER, "learning_starts": START},
         **{"batch_size": batch, "train_freq": batch // RATIO, "target_update_interval": 1000},
@@ -70,17 +68,15 @@ def stable_baselines3(network: str, batch: int, stopwatch: Stopwatch) -> None:
     )
 
 
-def learn_by_sb3(
-    algorithm: str, envs: int, clock, seed: int = 1, network: str = "nature", **options
-) -> None:
+def learn_by_sb3(algorithm: str, envs: int, clock, seed: int = 1, **options) -> None:
     """Train by an algorithm of Stable-Baselines3 as long as `clock.going`, see pong.goalreel."""
     import stable_baselines3
     from stable_baselines3.common.env_util import make_atari_env
     from stable_baselines3.common.vec_env import VecFrameStack
 
-    from benchmarks.training.plain_dqn import use_fastest_threads
+    from benchmarks.training.plain_dqn import Settings, use_fastest_threads
 
-    use_fastest_threads(network, options["batch_size"])
+    use_fastest_threads(Settings(batch=options["batch_size"]))
     kwargs = {"frameskip": 1, "repeat_action_probability": STICKY}
     env = VecFrameStack(make_atari_env(GAME, envs, seed, env_kwargs=kwargs), n_stack=4)
     model = getattr(stable_baselines3, algorithm)("CnnPolicy", env, seed=seed, **options)

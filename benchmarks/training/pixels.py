@@ -1,10 +1,9 @@
 """Mountain Car as a network sees it: goalreel's atlas against Gymnasium's frames in wrappers.
 
 Both give stacks of four gray 84x84 frames to a random policy. Gymnasium uses `render`
-(AddRenderObservation), Stable-Baselines3's WarpFrame and FrameStackObservation. If an action lasts
-several frames, it renders only the last. goalreel looks frames up, as target `train` does with
-`train={pixels: true}`. tests/training compares them pixel for pixel. The table is pixels.csv and
-pixels.md.
+(AddRenderObservation), Stable-Baselines3's WarpFrame and FrameStackObservation. goalreel looks
+frames up, as target `train` does with `train={pixels: true}`. tests/training compares them with
+Gymnasium's pixel for pixel. The table is pixels.csv and pixels.md.
 
     python -m benchmarks.training.pixels            two minutes
     python -m benchmarks.training.pixels --runs 1   a first try
@@ -22,7 +21,6 @@ PACKAGES = ("numpy", "gymnasium", "stable-baselines3", "opencv-python-headless",
 HEADER = ("step", "FPS", "ratio", "range")
 _SECONDS = 0.7  # of CPU time, for a sample
 FRAMES, NUM_ENVS = 4, (1, 16, 64)
-GROUPS = {"an action each frame": 1, "an action for 4 frames": 4}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -32,8 +30,10 @@ def main(argv: list[str] | None = None) -> None:
     options = parser(__doc__, runs=21).parse_args(argv)
     cv2.setNumThreads(1)
     prepared = cpu_of(prepare)[1]
-    groups = {name: contenders(skip) for name, skip in GROUPS.items()}
-    rows = rate_rows(groups, options.runs, _SECONDS)
+    contenders = {"Gymnasium's render in wrappers": gymnasium_play()}
+    for count in NUM_ENVS:
+        contenders[f"goalreel's atlas, {count} environment{'s' * (count > 1)}"] = atlas_play(count)
+    rows = rate_rows({"an action each frame": contenders}, options.runs, _SECONDS)
     notes = [
         f"{medians(options.runs)}. FPS counts frames of the environment per second of CPU time, "
         "one thread each, random actions and the stacking included. range: the quartiles of the "
@@ -53,62 +53,37 @@ def prepare() -> None:
         frames.observe(positions)
 
 
-def contenders(skip: int) -> dict[str, Callable[[], int]]:
-    """Return the contenders: Gymnasium, and goalreel with several numbers of environments."""
-    rows = {"Gymnasium's render in wrappers": gymnasium_play(skip)}
-    for count in NUM_ENVS:
-        rows[f"goalreel's atlas, {count} environment{'s' * (count > 1)}"] = atlas_play(count, skip)
-    return rows
-
-
-class Skipping(gymnasium.Wrapper):
-    """Repeat an action until the skip or the episode is over, and count all frames."""
-
-    def __init__(self, env: gymnasium.Env, skip: int):
-        super().__init__(env)
-        self._skip, self.counted = skip, 0
-
-    def step(self, action: int) -> tuple:
-        for _ in range(self._skip):
-            found = self.env.step(action)
-            self.counted += 1
-            if found[2] or found[3]:
-                break
-        return found
-
-
-def gymnasium_play(skip: int) -> Callable[[], int]:
+def gymnasium_play() -> Callable[[], int]:
     """Return a function that takes ten random actions, and resets when an episode ends."""
     from stable_baselines3.common.atari_wrappers import WarpFrame
 
-    inner = Skipping(gymnasium.make(ENV, render_mode="rgb_array"), skip)
-    env = FrameStackObservation(WarpFrame(AddRenderObservation(inner)), FRAMES)
+    env = AddRenderObservation(gymnasium.make(ENV, render_mode="rgb_array"))
+    env = FrameStackObservation(WarpFrame(env), FRAMES)
     rng = np.random.default_rng(0)
     env.reset(seed=0)
 
     def run() -> int:
-        before = inner.counted
         for action in rng.integers(3, size=10).tolist():
             _, _, terminated, truncated, _ = env.step(action)
             if terminated or truncated:
                 env.reset()
-        return inner.counted - before
+        return 10
 
     return run
 
 
-def atlas_play(count: int, skip: int) -> Callable[[], int]:
+def atlas_play(count: int) -> Callable[[], int]:
     """Return a function that takes ten random actions in each of goalreel's environments."""
     from goalreel.training.envs import StackedFrames, episode_seeds
     from goalreel.training.mountain_car_envs import CarPixelEnvs
 
     seeds = [episode_seeds(0, index) for index in range(count)]
-    envs, rng = StackedFrames(CarPixelEnvs(skip, seeds), FRAMES), np.random.default_rng(0)
+    envs, rng = StackedFrames(CarPixelEnvs(1, seeds), FRAMES), np.random.default_rng(0)
 
     def run() -> int:
         for actions in rng.integers(3, size=(10, count)):
             envs.step(actions)
-        return 10 * count * skip
+        return 10 * count
 
     return run
 

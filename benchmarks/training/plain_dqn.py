@@ -1,21 +1,19 @@
 """Plain deep Q-learning on Pong: the loop of CleanRL's dqn_atari.
 
 Like CleanRL, it uses the wrappers and the replay buffer of Stable-Baselines3. Other settings give
-it ale-py's AtariVectorEnv, or a process of its own for playing. No part uses goalreel.
+it ale-py's AtariVectorEnv. The layers of the network are those
+of goalreel, as in all rows.
 """
 
 import copy
-import os
 import time
 from collections import deque
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, replace
 
 import ale_py
 import gymnasium
 import numpy as np
 import torch
-import torch.multiprocessing
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import FrameStackObservation
@@ -23,14 +21,11 @@ from stable_baselines3.common.atari_wrappers import AtariWrapper
 from stable_baselines3.common.buffers import ReplayBuffer
 from torch import nn
 
+from benchmarks.harness import available_cores
 from benchmarks.training.pong import GAME, LATEST, STICKY
+from goalreel.policies.torch_network import NETWORKS, make_body
 
-FRAME_SKIP, SIDE = 4, 84
-# Filters, kernel and stride of each convolution, and the hidden layer's units.
-NETWORKS = {
-    "nature": (((32, 8, 4), (64, 4, 2), (64, 3, 1)), 512),  # V. Mnih et al., 2015
-    "small": (((16, 8, 4), (32, 4, 2)), 256),  # V. Mnih et al., 2013
-}
+SIDE, ACTIONS = 84, 6  # of a frame, and of Pong
 gymnasium.register_envs(ale_py)
 
 
@@ -44,7 +39,6 @@ class Settings:
     network: str = "nature"
     batch: int = 32
     decisions: int = 4  # per update
-    free: bool = False  # another process plays, and the learner updates as often as it can
     no_grad: bool = True  # acting and targets without a graph for gradients
     fused: bool = False  # PyTorch's fused Adam
     target_every: int = 1000  # updates
@@ -69,32 +63,24 @@ def make_envs(settings: Settings) -> VectorEnv:
         return AtariVectorEnv(
             "pong", settings.envs, num_threads=1, autoreset_mode="SameStep", **others
         )
-    makers = [lambda: wrapped(settings.stack)] * settings.envs
+    makers = [lambda: _wrapped(settings.stack)] * settings.envs
     return SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
 
 
-def wrapped(stack: int) -> gymnasium.Env:
-    """Return Pong in Stable-Baselines3's wrappers."""
+def _wrapped(stack: int) -> gymnasium.Env:
     env = gymnasium.make(GAME, frameskip=1, repeat_action_probability=STICKY)
     return FrameStackObservation(AtariWrapper(env), stack)
 
 
-class QNetwork(nn.Module):
-    """A convolutional network with one hidden layer: (n, stack, 84, 84) uint8 to action values."""
+class QNetwork(nn.Sequential):
+    """A network with goalreel's layers: (n, stack, 84, 84) uint8 to action values."""
 
-    def __init__(self, name: str, stack: int, actions: int):
-        super().__init__()
-        convolutions, hidden = NETWORKS[name]
-        layers, channels, side = [], stack, SIDE
-        for filters, kernel, stride in convolutions:
-            layers += [nn.Conv2d(channels, filters, kernel, stride), nn.ReLU()]
-            channels, side = filters, (side - kernel) // stride + 1
-        flat = channels * side * side
-        layers += [nn.Flatten(), nn.Linear(flat, hidden), nn.ReLU(), nn.Linear(hidden, actions)]
-        self.layers = nn.Sequential(*layers)
+    def __init__(self, settings: Settings):
+        body = make_body((settings.stack, SIDE, SIDE), settings.network)
+        super().__init__(body, nn.Linear(NETWORKS[settings.network][1], ACTIONS))
 
     def forward(self, stacks: torch.Tensor) -> torch.Tensor:
-        return self.layers(stacks / 255.0)
+        return super().forward(stacks / 255.0)
 
     def act(self, stacks: np.ndarray, no_grad: bool = True) -> np.ndarray:
         with torch.set_grad_enabled(not no_grad):
@@ -114,13 +100,10 @@ class Player:
     def _shaped(self, obs: np.ndarray) -> np.ndarray:
         return obs.reshape(-1, self._settings.stack, SIDE, SIDE)
 
-    def step(self, decisions: int) -> tuple:
-        """Act once in all environments, with epsilon after `decisions`.
-
-        Return the arguments of ReplayBuffer.add.
-        """
+    def step(self) -> tuple:
+        """Act once in all environments. Return the arguments of ReplayBuffer.add."""
         settings, obs, envs = self._settings, self._obs, self._settings.envs
-        epsilon = max(settings.epsilon, 1 - decisions / max(settings.exploration, 1))
+        epsilon = max(settings.epsilon, 1 - self.decisions / max(settings.exploration, 1))
         random = self._rng.random(envs) < epsilon
         actions = self._rng.integers(int(self._envs.single_action_space.n), size=envs)
         if not random.all():
@@ -141,12 +124,12 @@ class Learner:
         torch.manual_seed(seed)
         np.random.seed(seed)  # noqa: NPY002 - of ReplayBuffer
         self._settings, self.updates = settings, 0
-        self.network = QNetwork(settings.network, settings.stack, 6)  # actions of Pong
+        self.network = QNetwork(settings)
         self._target = copy.deepcopy(self.network)
         self._optimizer = torch.optim.Adam(self.network.parameters(), 1e-4, fused=settings.fused)
         space = gymnasium.spaces.Box(0, 255, (settings.stack, SIDE, SIDE), np.uint8)
         self.replay = ReplayBuffer(
-            *(settings.buffer, space, gymnasium.spaces.Discrete(6), "cpu", settings.envs),
+            *(settings.buffer, space, gymnasium.spaces.Discrete(ACTIONS), "cpu", settings.envs),
             **{"optimize_memory_usage": True, "handle_timeout_termination": False},
         )
 
@@ -165,18 +148,18 @@ class Learner:
             self._target.load_state_dict(self.network.state_dict())
 
 
-def use_fastest_threads(network: str, batch: int, most: int | None = None) -> None:
-    """Set PyTorch's threads to one or `most` (all cores), whichever makes updates faster."""
-    learner = Learner(Settings(network=network, batch=batch, buffer=64), 0)
-    stack = np.zeros((1, 4, SIDE, SIDE), np.uint8)
+def use_fastest_threads(settings: Settings) -> None:
+    """Set PyTorch's threads to one or all cores, whichever makes updates faster."""
+    learner, count = Learner(replace(settings, buffer=64 * settings.envs), 0), settings.envs
+    stacks, zeros = np.zeros((count, settings.stack, SIDE, SIDE), np.uint8), np.zeros(count)
     for _ in range(50):
-        learner.replay.add(stack, stack, np.zeros(1), np.zeros(1), np.zeros(1), [])
+        learner.replay.add(stacks, stacks, zeros, zeros, zeros, [])
     seconds = {}
-    for threads in {1, most or len(os.sched_getaffinity(0))}:
+    for threads in {1, available_cores()}:
         torch.set_num_threads(threads)
         learner.update()
         began = time.perf_counter()
-        for _ in range(max(512 // batch, 2)):
+        for _ in range(max(512 // settings.batch, 2)):
             learner.update()
         seconds[threads] = time.perf_counter() - began
     torch.set_num_threads(min(seconds, key=seconds.get))
@@ -184,50 +167,14 @@ def use_fastest_threads(network: str, batch: int, most: int | None = None) -> No
 
 def train(settings: Settings, clock, seed: int = 1) -> None:
     """Train as long as `clock.going`, see pong.goalreel."""
-    # A process that plays leaves the learner one core of two.
-    use_fastest_threads(settings.network, settings.batch, 1 if settings.free else None)
+    use_fastest_threads(settings)
     learner = Learner(settings, seed)
-    if settings.free:
-        _train_beside_a_player(settings, clock, learner, seed)
-        return
     player = Player(settings, learner.network, seed)
     while clock.going(player.decisions, player.returns, learner.network.act):
-        learner.replay.add(*player.step(player.decisions))
+        learner.replay.add(*player.step())
         due = (player.decisions - settings.start) // settings.decisions
         while learner.updates < due:
             learner.update()
-
-
-def _train_beside_a_player(settings: Settings, clock, learner: Learner, seed: int) -> None:
-    """Alternate between updates and the steps that another process has played.
-
-    The queue holds eight steps, as in the book. The learner empties it before each update, and a
-    player that is eight steps ahead waits.
-    """
-    spawn = torch.multiprocessing.get_context("spawn")
-    queue = spawn.Queue(8)
-    learner.network.share_memory()
-    player = spawn.Process(target=_play, args=(settings, learner.network, queue, seed), daemon=True)
-    player.start()
-    decisions = 0
-    try:
-        while clock.going(decisions, (), learner.network.act):
-            while queue.qsize() or decisions < settings.start:
-                learner.replay.add(*queue.get())
-                decisions += settings.envs
-            learner.update()
-    finally:
-        player.kill()
-        player.join()
-
-
-def _play(settings: Settings, network: QNetwork, queue, seed: int) -> None:
-    """Play forever, as the main function of the player's process."""
-    torch.set_num_threads(1)
-    player = Player(settings, network, seed)
-    for step in count():
-        # In the book, epsilon falls by a quarter of the decisions, as a batch has four times 32.
-        queue.put(player.step(step * settings.envs // 4))
 
 
 def greedy_returns(act, games: int = 30) -> np.ndarray:

@@ -21,12 +21,11 @@ to_score.md, and does not run again.
 
 import csv
 import json
-import math
 import sys
 import time
 from dataclasses import dataclass
 from functools import partial
-from statistics import mean, median
+from statistics import mean
 
 import numpy as np
 
@@ -37,6 +36,11 @@ from benchmarks.training.pong import LATEST, goalreel
 SOLVED, HOPEFUL, EVERY = 18, 10, 25_000  # mean returns; decisions
 UNKNOWN = -21  # mean return of a training without evaluations
 HEADER = ("program", "seed", "minutes", "CPU minutes", "decisions", "mean return")
+NOTE = (
+    "The time of evaluations is excluded. CPU minutes are those of all processes of a training. A "
+    f"mean return below {SOLVED} is that of a training at its limit, and {UNKNOWN} that of one whose "
+    f"games never had a mean of {HOPEFUL}."
+)
 
 
 @dataclass
@@ -135,29 +139,7 @@ def main(argv: list[str] | None = None) -> None:
                 module = "benchmarks.training.to_score"
                 rows.append([program, str(seed), *row_process(module, row, sys.executable, *limit)])
                 rows.sort(key=lambda row: (list(PROGRAMS).index(row[0]), row[1]))
-                write_table(path, HEADER, rows, notes(rows), 1, TRAINING_PACKAGES)
-
-
-def notes(rows: list[list[str]]) -> list[str]:
-    """Return the notes below the table: the medians of each program."""
-    medians = []
-    for program in PROGRAMS:
-        own = [
-            [float(cell.replace(",", "")) for cell in row[2:]] for row in rows if row[0] == program
-        ]
-        if own:
-            is_solved = [row[-1] >= SOLVED for row in own]
-            minutes = median(
-                row[0] if s else math.inf for row, s in zip(own, is_solved, strict=True)
-            )
-            shown = f"{minutes:.0f} minutes" if math.isfinite(minutes) else "not solved"
-            medians.append(f"{program} {shown}, {sum(is_solved)} of {len(own)} solved")
-    return [
-        f"Medians: {'; '.join(medians)}.",
-        "The time of evaluations is excluded. CPU minutes are those of all processes of a training. "
-        f"A mean return below {SOLVED} is that of a training at its limit, {UNKNOWN} that of one whose "
-        f"games never had a mean of {HOPEFUL}.",
-    ]
+                write_table(path, HEADER, rows, [NOTE], 1, TRAINING_PACKAGES)
 
 
 if __name__ == "__main__":

@@ -18,14 +18,24 @@ from gymnasium.envs.box2d import bipedal_walker, lunar_lander
 from minigrid.utils.baby_ai_bot import BabyAIBot
 
 ROOT, GRID = Path(__file__).parents[1], "minigrid:BabyAI-KeyCorridorS4R3-v0"
-HERE, PONG = f"policy={__file__}", "policy={name: pixels, file: examples/pong_policy.npz}"
+HERE = f"policy={__file__}"
+PONG = "policy={name: trained, file: examples/pong_policy.npz}"
 TRACK = "env_kwargs={camera_name: track}"
 # Place and size in the image, seconds to skip, and options of each film. The first is a swarm.
 FILMS = (
     ("0_0", "278:184", 0, "policy={epsilon: 0.3}", "reaches=1000"),
     ("281_0", "278:184", 0, "env=LunarLander-v3", HERE, "seeds=1-2"),
     ("562_0", "278:184", 1, "env=CarRacing-v3", HERE, "seeds=[3]", "max_episode_steps=460"),
-    ("0_187", "148:194", 5, "env=ALE/Pong-v5", PONG, "seeds=0-1", "max_episode_steps=900"),
+    (
+        "0_187",
+        "148:194",
+        5,
+        "env=ALE/Pong-v5",
+        PONG,
+        "sticky_actions=0",
+        "seeds=0-1",
+        "max_episode_steps=900",
+    ),
     ("151_187", "194:194", 0, f"env={GRID}", HERE, "seeds=0-1"),
     (
         "348_187",

@@ -129,7 +129,7 @@ class BlockRecorder:
         if before is None:
             places = np.arange(len(numbers))
         elif before.store is store:
-            places = np.flatnonzero(numbers != before.numbers)
+            (places,) = (numbers != before.numbers).nonzero()
         else:  # the stores may number the same block differently
             pairs = zip(before.store.blocks(before.numbers), store.blocks(numbers), strict=True)
             places = np.flatnonzero([old != new for old, new in pairs])

@@ -67,8 +67,8 @@ def test_options_page_describes_every_option():
     + [
         ("LunarLander-v3", 15),
         ("BipedalWalker-v3", 7),
-        ("ALE/Pong-v5", 25),
-        ("ale_py:ALE/Pong-v5", 25),
+        ("ALE/Pong-v5", 10),
+        ("ale_py:ALE/Pong-v5", 10),
         ("FrozenLake-v1", 100),
     ],
 )

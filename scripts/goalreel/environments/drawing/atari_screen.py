@@ -55,8 +55,10 @@ class AtariScreen:
         else:
             unequal = self._unequal.reshape(len(padded), -1)
             np.not_equal(padded.view(np.uint64), before.view(np.uint64), out=unequal)
-            words = np.logical_or.reduce(self._unequal, axis=1)
-            places, numbers = np.flatnonzero(words.view(np.uint16)), self._frame.numbers
+            # Booleans in fours are quicker to combine.
+            words = np.bitwise_or.reduce(self._unequal.view(np.uint32), axis=1)
+            (places,) = words.view(np.uint16).reshape(-1).nonzero()
+            numbers = self._frame.numbers
         if len(places):
             padded[len(screen) :] = screen[-1]
             changed, numbers = blocks[self._row[places], :, self._column[places]], numbers.copy()

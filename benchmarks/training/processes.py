@@ -45,10 +45,10 @@ def main(argv: list[str] | None = None) -> None:
     if found:
         rows = [cells(*row.split(", "), found[row]) for row in ROWS]
         notes = [
-            f"{medians(chosen.runs)}: {MEASURED:,} decisions of each row with {RATIO} samples each. "
-            f"cores busy: CPU time of all processes by wall-clock time, of {available_cores()} "
-            "cores. waiting: share of the time in which the first process sums gradients with the "
-            "others or waits for them, and the milliseconds of a sum.",
+            f"{medians(chosen.runs)}: {MEASURED:,} decisions of each row, {RATIO} samples each. "
+            f"cores busy: CPU time of all processes by wall-clock time, of {available_cores()}. "
+            "waiting: share of the time in which the first process sums gradients with the others, "
+            "or waits for them.",
             load_note(found),
         ]
         write_table(chosen.output / "processes", HEADER, rows, notes, 0, TRAINING_PACKAGES)

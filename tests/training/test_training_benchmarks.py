@@ -10,8 +10,17 @@ torch.set_num_threads(1)
 pytest.importorskip("stable_baselines3", reason="its wrappers are compared with")
 pytest.importorskip("ale_py", reason="Pong is ALE's")
 
+from benchmarks import harness  # noqa: E402
 from benchmarks.harness import Stopwatch  # noqa: E402
-from benchmarks.training import ablation, book, learned, peers, plain_dqn, to_score  # noqa: E402
+from benchmarks.training import (  # noqa: E402
+    ablation,
+    book,
+    learned,
+    peers,
+    plain_dqn,
+    processes,
+    to_score,
+)
 
 
 def rows_of(path):
@@ -36,6 +45,29 @@ def test_row_is_timed_while_it_learns(monkeypatch, module, row):
     assert 24 <= measured.decisions <= 256  # goalreel looks every 256
     assert 0 < measured.cpu_ms < 10_000 and measured.wall > 0
     assert (measured.waited > 0) == ("goalreel" in row)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "shown"),
+    [
+        (peers, "training_peers", {"wall, ms a decision": "20.00", "ratio, CPU": "0.50"}),
+        (book, "book", {"decisions/s": "50", "change": "-50.0%"}),
+        (processes, "processes", {"batches/s": "0.8", "waiting": "25%", "ms of a sum": "320.00"}),
+    ],
+)
+def test_table_compares_rows_of_each_run(monkeypatch, tmp_path, module, name, shown):
+    """All rows take 10 ms a decision, but the last one takes twice as long."""
+
+    def row_process(module_name, row):
+        assert module_name == module.__name__
+        times = 2 if row == list(module.ROWS)[-1] else 1
+        values = {"wall": 10.0 * times, "cpu": 15.0 * times, "waited": 5.0}
+        return values | {"decisions": 1000, "others": 0.1, "load": 1.0}
+
+    monkeypatch.setattr(harness, "row_process", row_process)
+    module.main(["--runs", "2", "--output", str(tmp_path)])
+    last = rows_of(tmp_path / f"{name}.csv")[-1]
+    assert {column: last[column] for column in shown} == shown
 
 
 def test_ablation_rows_are_medians_and_changes():

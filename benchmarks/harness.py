@@ -256,17 +256,27 @@ def cpu_times() -> tuple[float, float]:
     return own, sum((times.user, times.nice, times.system, times.irq, times.softirq)) - own
 
 
-def measured_rows(
-    module: str,
+def compare_trainings(
     description: str,
+    name: str,
     rows: Mapping[str, Callable[[Stopwatch], None]],
     decisions: tuple[int, int],
+    header: Sequence[str],
+    table: Callable[[Mapping[str, list[Measured]]], tuple[list[list[str]], str]],
     argv: list[str] | None,
-) -> tuple[object, dict[str, list[Measured]] | None]:
+    words: int = 1,
+) -> None:
     """Measure all rows in turns, each in a process, or only the row of `--row` in this one.
 
-    `module` is the program that calls, and `decisions` are those of Stopwatch. Return the options,
-    and the figures of each row, or None.
+    Args:
+        description: of the program that calls.
+        name: of the table.
+        rows: functions that train until the stopwatch stops.
+        decisions: of the stopwatch.
+        header: of the table.
+        table: returns the rows below the header and a note, given the figures of each row.
+        argv: the arguments of the program.
+        words: see write_table.
     """
     command = parser(description, runs=5)
     command.add_argument("--row", choices=rows, help="measure this row here, and print JSON")
@@ -274,9 +284,19 @@ def measured_rows(
     if options.row:
         rows[options.row](stopwatch := Stopwatch(*decisions))
         print(json.dumps(asdict(stopwatch.measured())))
-        return options, None
-    works = {name: partial(lambda row: Measured(**row_process(module, row)), name) for name in rows}
-    return options, take_turns(works, options.runs)
+        return
+    module = sys.modules[table.__module__].__spec__.name
+    works = {row: partial(lambda row: Measured(**row_process(module, row)), row) for row in rows}
+    cells, note = table(found := take_turns(works, options.runs))
+    every = [one for measured in found.values() for one in measured]
+    loads, others = ([getattr(one, name) for one in every] for name in ("load", "others_cores"))
+    notes = [
+        f"{medians(options.runs)}: {decisions[1]:,} decisions of each row, from decision "
+        f"{decisions[0]:,} on. CPU time is that of all processes of a row. {note}",
+        f"others: cores that other processes kept busy, {max(others):.2f} at most. The machine's "
+        f"load over the minute before a row was {min(loads):.1f} to {max(loads):.1f}.",
+    ]
+    write_table(options.output / name, header, cells, notes, words, TRAINING_PACKAGES)
 
 
 def median(rounds: Sequence[Measured], name: str) -> float:
@@ -288,16 +308,6 @@ def ratio(of: Sequence[Measured], to: Sequence[Measured], name: str) -> float:
     """Return the median over the rounds of a figure of `of`, divided by that of `to`."""
     pairs = zip(of, to, strict=True)
     return statistics.median(getattr(a, name) / getattr(b, name) for a, b in pairs)
-
-
-def load_note(found: Mapping[str, Iterable[Measured]]) -> str:
-    """Return a note on the other processes of the machine."""
-    every = [one for rounds in found.values() for one in rounds]
-    loads, others = ([getattr(one, name) for one in every] for name in ("load", "others_cores"))
-    return (
-        f"others: cores that other processes kept busy, {max(others):.2f} at most. The machine's "
-        f"load over the minute before a row was {min(loads):.1f} to {max(loads):.1f}."
-    )
 
 
 # Tables

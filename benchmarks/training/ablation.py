@@ -39,12 +39,11 @@ VARIANTS = {
 }
 SOLVED = -110.0  # the mean return of 100 episodes at which Gymnasium calls the environment solved
 NOTE = (
-    "Medians over {runs} seeds. A decision is a choice of action, which lasts up to 12 frames. CPU: "
-    "CPU time of a training. Time: its wall clock until it is solved, by a greedy evaluation over "
-    "100 fixed seeds, about every 500 decisions and outside both times, with a mean return of -110 "
-    "or better. A training gives up after {total:,} decisions. Mean return: of the last evaluation. "
-    "The first three rows have Gymnasium's RecordEpisodeStatistics and RescaleObservation, which "
-    "goalreel replaces."
+    "Medians over {runs} seeds. A decision lasts up to 12 frames. CPU: of a training. Time: its "
+    "wall clock until a greedy evaluation over 100 fixed seeds, about every 500 decisions and "
+    "outside both times, has a mean return of -110 or better. A training gives up after {total:,} "
+    "decisions. Mean return: of the last evaluation. The first three rows have Gymnasium's "
+    "RecordEpisodeStatistics and RescaleObservation, which goalreel replaces."
 )
 
 

@@ -20,17 +20,7 @@ The table is book.csv and book.md. to_score.py has the minutes that the baseline
 
 from functools import partial
 
-from benchmarks.harness import (
-    TRAINING_PACKAGES,
-    Measured,
-    Stopwatch,
-    load_note,
-    measured_rows,
-    median,
-    medians,
-    ratio,
-    write_table,
-)
+from benchmarks.harness import Measured, Stopwatch, compare_trainings, median, ratio
 from benchmarks.training.pong import goalreel
 
 THREE = {"envs": 3, "batch": 96, "decisions": 3}
@@ -65,29 +55,23 @@ ROWS = {name: partial(plain, name) for name in VARIANTS} | {"goalreel": ours}
 
 def main(argv: list[str] | None = None) -> None:
     """Measure, print and write the table, or measure one row."""
-    module, decisions = "benchmarks.training.book", (START + WARM, MEASURED)
-    chosen, found = measured_rows(module, __doc__, ROWS, decisions, argv)
-    if found:
-        rows = [cells(name, found) for name in ROWS]
-        notes = [
-            f"{medians(chosen.runs)}: {MEASURED:,} decisions of each row, {WARM} after learning "
-            f"began. A decision lasts {FRAME_SKIP} emulator frames. CPU time is that of all "
-            "processes. The book's own figures are from another machine with a GPU.",
-            load_note(found),
-        ]
-        write_table(chosen.output / "book", HEADER, rows, notes, packages=TRAINING_PACKAGES)
+    compare_trainings(__doc__, "book", ROWS, (START + WARM, MEASURED), HEADER, table, argv)
 
 
-def cells(name: str, found: dict[str, list[Measured]]) -> list[str]:
-    """Return the cells of a row below HEADER."""
-    measured, baseline = found[name], found["Baseline"]
-    speed = 1000 / median(measured, "wall_ms")
-    gain = ratio(baseline, measured, "wall_ms") - 1
-    return [
-        *(name, f"{speed:,.0f}", "" if name == "Baseline" else f"{gain:+.1%}"),
-        *(PUBLISHED.get(name, ""), f"{FRAME_SKIP * speed:,.0f}"),
-        *(f"{median(measured, 'cpu_ms'):.1f}", f"{median(measured, 'others_cores'):.2f}"),
-    ]
+def table(found: dict[str, list[Measured]]) -> tuple[list[list[str]], str]:
+    """Return the rows below HEADER, and a note."""
+    rows = []
+    for name, measured in found.items():
+        speed = 1000 / median(measured, "wall_ms")
+        gain = ratio(found["Baseline"], measured, "wall_ms") - 1
+        rows.append(
+            [
+                *(name, f"{speed:,.0f}", "" if name == "Baseline" else f"{gain:+.1%}"),
+                *(PUBLISHED.get(name, ""), f"{FRAME_SKIP * speed:,.0f}"),
+                *(f"{median(measured, 'cpu_ms'):.1f}", f"{median(measured, 'others_cores'):.2f}"),
+            ]
+        )
+    return rows, "The book's own figures are from another machine with a GPU."
 
 
 if __name__ == "__main__":

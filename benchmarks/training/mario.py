@@ -9,7 +9,8 @@ reaches the flag or has no time left. The seeds are no training's. The rows dist
     none                actions are played as chosen
 
 The blind list is a path to the flag that a search has found without disturbance. Afterwards it goes
-on to press its last action. The table is mario.csv and mario.md.
+on to press its last action. The table is mario_games.csv and
+mario_games.md.
 
     python -m benchmarks.training.mario results/SuperMarioBros-1-1-v0-trained/train/policy.npz
 
@@ -62,7 +63,7 @@ def main(argv: list[str] | None = None) -> None:
     note = f"{settings['env']}, the checkpoint `best` after {step:,} decisions of training. Games "
     note += f"are counted by parts of {SEGMENT} pixels, the most frequent ones first."
     packages = ("numpy", "stable-retro")
-    write_table(options.output / "mario", HEADER, rows, [note], 2, packages)
+    write_table(options.output / "mario_games", HEADER, rows, [note], 2, packages)
 
 
 def play(act, mode: str, games: int, settings: dict) -> list[tuple[bool, int]]:

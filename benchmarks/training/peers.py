@@ -17,28 +17,17 @@ and training_peers.md.
     python -m benchmarks.training.peers --runs 1   8 minutes
 """
 
-import statistics
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks.harness import (
-    TRAINING_PACKAGES,
-    Measured,
-    Stopwatch,
-    load_note,
-    measured_rows,
-    median,
-    medians,
-    ratio,
-    write_table,
-)
+from benchmarks.harness import Measured, Stopwatch, compare_trainings, median, ratio
 from benchmarks.training.pong import GAME, STICKY, goalreel
 
 BATCHES, NAMES = (32, 512), {"nature": "Nature 2015", "small": "Mnih 2013"}
 GROUPS = [(network, batch) for network in NAMES for batch in BATCHES]
 RATIO, BUFFER, EPSILON, ENVS = 8, 20_000, 0.05, 8
 START, FIRST, MEASURED = 1024, 1280, 1536  # decisions: learning starts, measuring starts, measured
-OURS = ("goalreel", "goalreel, bfloat16")
+FIGURES, OURS = ("wall_ms", "cpu_ms"), ("goalreel", "goalreel, bfloat16")
 HEADER = ("network", "batch", "training", "wall, ms a decision", "ratio, wall",
           "CPU, ms a decision", "ratio, CPU", "others, cores")  # fmt: skip
 
@@ -124,49 +113,31 @@ ROWS = {
 
 def main(argv: list[str] | None = None) -> None:
     """Measure, print and write the table, or measure one row."""
-    module, decisions = "benchmarks.training.peers", (FIRST, MEASURED)
-    chosen, found = measured_rows(module, __doc__, ROWS, decisions, argv)
-    if found:
-        rows = [cells for group in GROUPS for cells in cells_of(*group, found)]
-        path, packages = chosen.output / "training_peers", TRAINING_PACKAGES
-        write_table(path, HEADER, rows, notes(chosen.runs, found), 3, packages)
+    compare_trainings(__doc__, "training_peers", ROWS, (FIRST, MEASURED), HEADER, table, argv, 3)
 
 
-def members(network: str, batch: int, found: dict) -> dict[str, list[Measured]]:
-    """Return the figures of a group's contenders, by their names."""
-    return {name: found[f"{network} {batch} {name}"] for name in CONTENDERS}
+def table(found: dict[str, list[Measured]]) -> tuple[list[list[str]], str]:
+    """Return the rows below HEADER, with ratios to the best peer of a group, and a note."""
+    rows, ratios = [], []
+    for network, batch in GROUPS:
+        group = {name: found[f"{network} {batch} {name}"] for name in CONTENDERS}
+        for name, measured in group.items():
+            changes = [ratio(best_peer(group, figure), measured, figure) for figure in FIGURES]
+            cells = [NAMES[network], str(batch), name]
+            for figure, change in zip(FIGURES, changes, strict=True):
+                cells += [f"{median(measured, figure):.2f}", f"{change:.2f}"]
+            rows.append([*cells, f"{median(measured, 'others_cores'):.2f}"])
+            ratios += [changes[0]] * (name == OURS[0])
+    return rows, (
+        f"In wall-clock time goalreel in float32 is {min(ratios):.2f} to {max(ratios):.2f} times "
+        f"as fast as the best peer. A decision has {RATIO} samples. Ratios are those of each run."
+    )
 
 
 def best_peer(group: dict[str, list[Measured]], figure: str) -> list[Measured]:
     """Return the figures of the peer whose median is the least."""
     peers = [measured for name, measured in group.items() if name not in OURS]
     return min(peers, key=lambda measured: median(measured, figure))
-
-
-def cells_of(network: str, batch: int, found: dict[str, list[Measured]]) -> list[list[str]]:
-    """Return the rows of a group below HEADER, with ratios to the best peer."""
-    group, rows = members(network, batch, found), []
-    for name, measured in group.items():
-        cells = [NAMES[network], str(batch), name]
-        for figure in ("wall_ms", "cpu_ms"):
-            change = ratio(best_peer(group, figure), measured, figure)
-            cells += [f"{median(measured, figure):.2f}", f"{change:.2f}"]
-        rows.append([*cells, f"{median(measured, 'others_cores'):.2f}"])
-    return rows
-
-
-def notes(runs: int, found: dict[str, list[Measured]]) -> list[str]:
-    """Return the notes below the table."""
-    groups = [members(*group, found) for group in GROUPS]
-    ratios = [ratio(best_peer(group, "wall_ms"), group[OURS[0]], "wall_ms") for group in groups]
-    return [
-        f"In wall-clock time goalreel in float32 is {min(ratios):.2f} to {max(ratios):.2f} times "
-        f"as fast as the best peer, {statistics.median(ratios):.2f} in the middle.",
-        f"A decision with its {RATIO} samples: {MEASURED:,} of them from decision {FIRST:,} on, "
-        f"learning from {START:,} on. CPU time is that of all processes of a row. {medians(runs)}. "
-        "Ratios are those of each run.",
-        load_note(found),
-    ]
 
 
 if __name__ == "__main__":

@@ -60,61 +60,14 @@ def make_envs(settings: Settings) -> VectorEnv:
     if settings.vector:
         others = {"maxpool": False, "noop_max": 0} if settings.cheap else {}
         others |= {"stack_num": settings.stack, "repeat_action_probability": STICKY}
-        return AtariVectorEnv(
-            "pong", settings.envs, num_threads=1, autoreset_mode="SameStep", **others
-        )
-    makers = [lambda: _wrapped(settings.stack)] * settings.envs
-    return SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
+        others |= {"num_threads": 1, "autoreset_mode": "SameStep"}
+        return AtariVectorEnv("pong", settings.envs, **others)
 
+    def make() -> gymnasium.Env:
+        env = gymnasium.make(GAME, frameskip=1, repeat_action_probability=STICKY)
+        return FrameStackObservation(AtariWrapper(env), settings.stack)
 
-def _wrapped(stack: int) -> gymnasium.Env:
-    env = gymnasium.make(GAME, frameskip=1, repeat_action_probability=STICKY)
-    return FrameStackObservation(AtariWrapper(env), stack)
-
-
-class QNetwork(nn.Sequential):
-    """A network with goalreel's layers: (n, stack, 84, 84) uint8 to action values."""
-
-    def __init__(self, settings: Settings):
-        body = make_body((settings.stack, SIDE, SIDE), settings.network)
-        super().__init__(body, nn.Linear(NETWORKS[settings.network][1], ACTIONS))
-
-    def forward(self, stacks: torch.Tensor) -> torch.Tensor:
-        return super().forward(stacks / 255.0)
-
-    def act(self, stacks: np.ndarray, no_grad: bool = True) -> np.ndarray:
-        with torch.set_grad_enabled(not no_grad):
-            return self(torch.from_numpy(stacks)).detach().numpy().argmax(axis=1)
-
-
-class Player:
-    """Environments that a network plays, and the returns of their latest games."""
-
-    def __init__(self, settings: Settings, network: QNetwork, seed: int):
-        self._settings, self._network = settings, network
-        self._envs, self._rng = make_envs(settings), np.random.default_rng(seed)
-        self._obs = self._shaped(self._envs.reset(seed=seed)[0])
-        self._sums = np.zeros(settings.envs)
-        self.decisions, self.returns = 0, deque(maxlen=LATEST)
-
-    def _shaped(self, obs: np.ndarray) -> np.ndarray:
-        return obs.reshape(-1, self._settings.stack, SIDE, SIDE)
-
-    def step(self) -> tuple:
-        """Act once in all environments. Return the arguments of ReplayBuffer.add."""
-        settings, obs, envs = self._settings, self._obs, self._settings.envs
-        epsilon = max(settings.epsilon, 1 - self.decisions / max(settings.exploration, 1))
-        random = self._rng.random(envs) < epsilon
-        actions = self._rng.integers(int(self._envs.single_action_space.n), size=envs)
-        if not random.all():
-            actions = np.where(random, actions, self._network.act(obs, settings.no_grad))
-        next_obs, rewards, terminated, truncated, _ = self._envs.step(actions)
-        self._obs, ended = self._shaped(next_obs).copy(), terminated | truncated
-        self._sums += rewards
-        self.returns += self._sums[ended].tolist()
-        self._sums[ended] = 0
-        self.decisions += envs
-        return obs, self._obs, actions, rewards, ended, []
+    return SyncVectorEnv([make] * settings.envs, autoreset_mode=AutoresetMode.SAME_STEP)
 
 
 class Learner:
@@ -124,20 +77,27 @@ class Learner:
         torch.manual_seed(seed)
         np.random.seed(seed)  # noqa: NPY002 - of ReplayBuffer
         self._settings, self.updates = settings, 0
-        self.network = QNetwork(settings)
-        self._target = copy.deepcopy(self.network)
-        self._optimizer = torch.optim.Adam(self.network.parameters(), 1e-4, fused=settings.fused)
-        space = gymnasium.spaces.Box(0, 255, (settings.stack, SIDE, SIDE), np.uint8)
+        shape, features = (settings.stack, SIDE, SIDE), NETWORKS[settings.network][1]
+        body = make_body(shape, settings.network)
+        self._network = nn.Sequential(body, nn.Linear(features, ACTIONS))
+        self._target = copy.deepcopy(self._network)
+        self._optimizer = torch.optim.Adam(self._network.parameters(), 1e-4, fused=settings.fused)
+        spaces = gymnasium.spaces.Box(0, 255, shape, np.uint8), gymnasium.spaces.Discrete(ACTIONS)
         self.replay = ReplayBuffer(
-            *(settings.buffer, space, gymnasium.spaces.Discrete(ACTIONS), "cpu", settings.envs),
+            *(settings.buffer, *spaces, "cpu", settings.envs),
             **{"optimize_memory_usage": True, "handle_timeout_termination": False},
         )
 
+    def act(self, stacks: np.ndarray) -> np.ndarray:
+        with torch.set_grad_enabled(not self._settings.no_grad):
+            values = self._network(torch.from_numpy(stacks) / 255.0)
+        return values.detach().numpy().argmax(axis=1)
+
     def update(self) -> None:
         settings, batch = self._settings, self.replay.sample(self._settings.batch)
-        values = self.network(batch.observations).gather(1, batch.actions)
+        values = self._network(batch.observations / 255.0).gather(1, batch.actions)
         with torch.set_grad_enabled(not settings.no_grad):
-            best = self._target(batch.next_observations).amax(dim=1, keepdim=True)
+            best = self._target(batch.next_observations / 255.0).amax(dim=1, keepdim=True)
             expected = batch.rewards + 0.99 * (1 - batch.dones) * best
         loss = nn.functional.mse_loss(values, expected.detach())
         self._optimizer.zero_grad()
@@ -145,7 +105,7 @@ class Learner:
         self._optimizer.step()
         self.updates += 1
         if self.updates % settings.target_every == 0:
-            self._target.load_state_dict(self.network.state_dict())
+            self._target.load_state_dict(self._network.state_dict())
 
 
 def use_fastest_threads(settings: Settings) -> None:
@@ -168,12 +128,23 @@ def use_fastest_threads(settings: Settings) -> None:
 def train(settings: Settings, clock, seed: int = 1) -> None:
     """Train as long as `clock.going`, see pong.goalreel."""
     use_fastest_threads(settings)
-    learner = Learner(settings, seed)
-    player = Player(settings, learner.network, seed)
-    while clock.going(player.decisions, player.returns, learner.network.act):
-        learner.replay.add(*player.step())
-        due = (player.decisions - settings.start) // settings.decisions
-        while learner.updates < due:
+    learner, rng, count = Learner(settings, seed), np.random.default_rng(seed), settings.envs
+    envs, shape = make_envs(settings), (count, settings.stack, SIDE, SIDE)
+    obs = envs.reset(seed=seed)[0].reshape(shape)
+    decisions, sums, returns = 0, np.zeros(count), deque(maxlen=LATEST)
+    while clock.going(decisions, returns, learner.act):
+        actions = rng.integers(ACTIONS, size=count)
+        epsilon = max(settings.epsilon, 1 - decisions / max(settings.exploration, 1))
+        if (greedy := rng.random(count) >= epsilon).any():
+            actions = np.where(greedy, learner.act(obs), actions)
+        seen, rewards, terminated, truncated, _ = envs.step(actions)
+        next_obs, ended = seen.reshape(shape).copy(), terminated | truncated
+        learner.replay.add(obs, next_obs, actions, rewards, ended, [])
+        obs, decisions = next_obs, decisions + count
+        sums += rewards
+        returns += sums[ended].tolist()
+        sums[ended] = 0
+        while learner.updates < (decisions - settings.start) // settings.decisions:
             learner.update()
 
 

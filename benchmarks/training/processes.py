@@ -10,17 +10,7 @@ processes.md.
 
 from functools import partial
 
-from benchmarks.harness import (
-    TRAINING_PACKAGES,
-    Measured,
-    Stopwatch,
-    available_cores,
-    load_note,
-    measured_rows,
-    median,
-    medians,
-    write_table,
-)
+from benchmarks.harness import Measured, Stopwatch, compare_trainings, median
 from benchmarks.training.pong import goalreel
 
 START, FIRST, MEASURED, RATIO, STEPS = 1024, 2048, 2048, 8, 4
@@ -39,32 +29,29 @@ ROWS = {f"{p}, {b}": partial(train, p, b) for b in (32, 512) for p in (1, 2, 4)}
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measure, print and write the tables, or measure one row."""
-    module, decisions = "benchmarks.training.processes", (FIRST, MEASURED)
-    chosen, found = measured_rows(module, __doc__, ROWS, decisions, argv)
-    if found:
-        rows = [cells(*row.split(", "), found[row]) for row in ROWS]
-        notes = [
-            f"{medians(chosen.runs)}: {MEASURED:,} decisions of each row with {RATIO} samples each. "
-            f"cores busy: CPU time of all processes by wall-clock time, of {available_cores()} "
-            "cores. waiting: share of the time in which the first process sums gradients with the "
-            "others or waits for them, and the milliseconds of a sum.",
-            load_note(found),
-        ]
-        write_table(chosen.output / "processes", HEADER, rows, notes, 0, TRAINING_PACKAGES)
+    """Measure, print and write the table, or measure one row."""
+    compare_trainings(__doc__, "processes", ROWS, (FIRST, MEASURED), HEADER, table, argv, 0)
 
 
-def cells(processes: str, batch: str, measured: list[Measured]) -> list[str]:
-    """Return the cells of a row below HEADER."""
-    wall = median(measured, "wall_ms")
-    updates = RATIO / int(batch)  # of a decision
-    waiting = sum(one.waited for one in measured) / sum(one.wall for one in measured)
-    return [
-        *(processes, f"{batch} x {STEPS}", f"{1000 / wall:,.0f}", f"{1000 / wall * updates:,.1f}"),
-        *(f"{median(measured, 'cpu_ms') / wall:.2f}", f"{waiting:.0%}"),
-        f"{waiting * wall / updates:.2f}" if processes != "1" else "-",
-        *(f"{10 * wall:.1f}", f"{median(measured, 'others_cores'):.2f}"),
-    ]
+def table(found: dict[str, list[Measured]]) -> tuple[list[list[str]], str]:
+    """Return the rows below HEADER, and a note."""
+    rows = []
+    for row, measured in found.items():
+        (processes, batch), wall = row.split(", "), median(measured, "wall_ms")
+        speed, updates = 1000 / wall, RATIO / int(batch)  # of a second, of a decision
+        waiting = sum(one.waited for one in measured) / sum(one.wall for one in measured)
+        rows.append(
+            [
+                *(processes, f"{batch} x {STEPS}", f"{speed:,.0f}", f"{speed * updates:,.1f}"),
+                *(f"{median(measured, 'cpu_ms') / wall:.2f}", f"{waiting:.0%}"),
+                f"{waiting * wall / updates:.2f}" if processes != "1" else "-",
+                *(f"{10 * wall:.1f}", f"{median(measured, 'others_cores'):.2f}"),
+            ]
+        )
+    return rows, (
+        "cores busy: CPU time of all processes by wall-clock time. waiting: share of the time in "
+        "which the first process sums gradients with the others, or waits for them."
+    )
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ UNKNOWN = -21  # mean return of a training without evaluations
 HEADER = ("program", "seed", "minutes", "CPU minutes", "decisions", "mean return")
 NOTE = (
     "The time of evaluations is excluded. CPU minutes are those of all processes of a training. A "
-    f"mean return below {SOLVED} is that of a training at its limit, and {UNKNOWN} that of one whose "
-    f"games never had a mean of {HOPEFUL}."
+    f"mean return below {SOLVED} is that of a training at its limit. It is {UNKNOWN} if no latest "
+    f"games had a mean of {HOPEFUL}."
 )
 
 

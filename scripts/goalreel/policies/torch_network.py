@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional
 
 from goalreel.environments.gymnasium_ids import import_module
 from goalreel.errors import OptionError
@@ -43,6 +44,7 @@ class TorchNetwork(nn.Module):
         middle = (torch.as_tensor(low) + torch.as_tensor(high)) / 2
         self.register_buffer("offset", middle.float(), persistent=False)
         self.register_buffer("scale", (torch.as_tensor(high) - middle).float(), persistent=False)
+        self._has_offset = bool(middle.any())
         self.body = make_body(shape, network)
         self.is_own = is_own(network)
         is_mlp = len(shape) == 1 and not self.is_own
@@ -58,14 +60,29 @@ class TorchNetwork(nn.Module):
 
         dtype: in which the body computes; bfloat16 represents all bytes
         """
-        obs = obs.to(dtype, copy=True).sub_(self.offset).div_(self.scale)
-        if obs.ndim == 4:
-            obs = obs.contiguous(memory_format=torch.channels_last)
         # A context for each call, since it keeps the weights that it has cast.
         with torch.autocast(obs.device.type, dtype, enabled=dtype != torch.float32):
-            features = self.body(obs)
-            other = features if self.state_body is None else self.state_body(obs)
+            if obs.ndim == 4 and not self.is_own:
+                features = other = self._see(obs, dtype)
+            else:
+                obs = (obs - self.offset) / self.scale
+                features = self.body(obs)
+                other = features if self.state_body is None else self.state_body(obs)
         return self.actions(features.float()), self.state(other.float())[:, 0]
+
+    def _see(self, obs: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """Return the features of frames, whose scale is that of the first layer's weights.
+
+        To normalize the frames themselves would take as long as all layers.
+        """
+        obs = obs.contiguous(memory_format=torch.channels_last).to(dtype)
+        if self._has_offset:
+            obs = obs.sub_(self.offset)  # whole numbers, also in bfloat16
+        first, *layers = self.body
+        units = functional.conv2d(obs, first.weight / self.scale, first.bias, first.stride)
+        for layer in layers:
+            units = layer(units)
+        return units
 
 
 def is_own(network) -> bool:
@@ -170,5 +187,5 @@ class OwnNetwork:
     def act(self, observations: np.ndarray) -> np.ndarray:
         """Return the best actions, (n,) int64, each of which is computed by itself."""
         obs = (torch.from_numpy(observations).float() - self._offset) / self._scale
-        values = [nn.functional.linear(self._body(one[None]), *self._head) for one in obs]
+        values = [functional.linear(self._body(one[None]), *self._head) for one in obs]
         return torch.cat(values).argmax(1).numpy()

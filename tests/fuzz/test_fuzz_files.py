@@ -40,7 +40,7 @@ def run(viewed, tmp_path_factory) -> Path:
     (folder / "policy.py").write_text("def act(obs):\n    return obs[:, 0].astype(int) * 0\n")
     spec = parse_spec('{"stage": "dqn", "config": {"variant": "fast"}, "shard": {}}')
     weights = ({"0.weight": np.ones((3, 2)), "0.bias": np.zeros(3)},)
-    write_checkpoints(folder / "policy.npz", Checkpoints((500,), (-150.0,), weights, spec))
+    write_checkpoints(folder / "policy.npz", Checkpoints((500,), (-150.0,), weights, {}, spec))
     return folder
 
 

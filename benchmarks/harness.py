@@ -20,9 +20,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from csv import writer
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
+
+import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -73,9 +75,9 @@ def take_turns(contenders: Mapping, runs: int, rotate: bool = True) -> dict:
     return found
 
 
-def row_process(module: str, name: str, python: str = sys.executable) -> dict:
+def row_process(module: str, name: str, python: str = sys.executable, *more: str):
     """Return the JSON that `python -m MODULE --row NAME` printed last. Raises RuntimeError."""
-    command = [python, "-m", module, "--row", name]
+    command = [python, "-m", module, "--row", name, *more]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if answer.returncode:
         raise RuntimeError(f"{name} ended with status {answer.returncode}:\n{answer.stderr}")
@@ -195,6 +197,119 @@ def pinned(cores: int):
         os.sched_setaffinity(0, before)
 
 
+# Rows that are trainings, each in a process of its own
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A row in a round."""
+
+    decisions: int
+    waited: float  # seconds in which the first process summed, or waited for the others
+    wall: float  # seconds
+    cpu: float  # seconds
+    others: float  # CPU seconds of all other processes of the machine
+    load: float  # of the machine, over the minute before the row began
+
+    @property
+    def wall_ms(self) -> float:
+        """Milliseconds of a decision."""
+        return 1000 * self.wall / self.decisions
+
+    @property
+    def others_cores(self) -> float:
+        """Cores that other processes kept busy."""
+        return max(self.others / self.wall, 0.0)
+
+    @property
+    def cpu_ms(self) -> float:
+        """Milliseconds of CPU time of a decision."""
+        return 1000 * self.cpu / self.decisions
+
+
+@dataclass
+class Stopwatch:
+    """Times a training between two counts of decisions."""
+
+    first: int  # decisions at which it starts
+    count: int  # decisions after which it stops
+    load: float = field(default_factory=lambda: os.getloadavg()[0])
+    waited: float = 0.0
+    _marks: list[tuple[float, ...]] = field(default_factory=list)
+
+    def going(self, decisions: int, *_) -> bool:
+        """Read the clocks at the start and at the end, and return whether to go on."""
+        due = self._marks[0][0] + self.count if self._marks else self.first
+        if len(self._marks) < 2 and decisions >= due:
+            self._marks.append((decisions, self.waited, time.perf_counter(), *cpu_times()))
+        return len(self._marks) < 2
+
+    def measured(self) -> Measured:
+        start, end = self._marks
+        return Measured(*(b - a for a, b in zip(start, end, strict=True)), self.load)
+
+
+def cpu_times() -> tuple[float, float]:
+    """Return the CPU time of this process and its children, living or not, and of all others."""
+    process, times = psutil.Process(), psutil.cpu_times()
+    own = sum(sum(p.cpu_times()[:4]) for p in (process, *process.children(recursive=True)))
+    return own, sum((times.user, times.nice, times.system, times.irq, times.softirq)) - own
+
+
+def compare_trainings(
+    description: str,
+    name: str,
+    rows: Mapping[str, Callable[[Stopwatch], None]],
+    decisions: tuple[int, int],
+    header: Sequence[str],
+    table: Callable[[Mapping[str, list[Measured]]], tuple[list[list[str]], str]],
+    argv: list[str] | None,
+    words: int = 1,
+) -> None:
+    """Measure all rows in turns, each in a process, or only the row of `--row` in this one.
+
+    Args:
+        description: of the program that calls.
+        name: of the table.
+        rows: functions that train until the stopwatch stops.
+        decisions: of the stopwatch.
+        header: of the table.
+        table: returns the rows below the header and a note, given the figures of each row.
+        argv: the arguments of the program.
+        words: see write_table.
+    """
+    command = parser(description, runs=5)
+    command.add_argument("--row", choices=rows, help="measure this row here, and print JSON")
+    options = command.parse_args(argv)
+    if options.row:
+        rows[options.row](stopwatch := Stopwatch(*decisions))
+        print(json.dumps(asdict(stopwatch.measured())))
+        return
+    module = sys.modules[table.__module__].__spec__.name
+    works = {row: partial(lambda row: Measured(**row_process(module, row)), row) for row in rows}
+    cells, note = table(found := take_turns(works, options.runs))
+    every = [one for measured in found.values() for one in measured]
+    loads, others = ([getattr(one, name) for one in every] for name in ("load", "others_cores"))
+    notes = [
+        f"{medians(options.runs)}: {decisions[1]:,} decisions of each row, from decision "
+        f"{decisions[0]:,} on. CPU time is that of all processes of a row. {note}",
+        f"others: cores that other processes kept busy, {max(others):.2f} at most. The machine's "
+        f"load over the minute before a row was {min(loads):.1f} to {max(loads):.1f}.",
+    ]
+    write_table(options.output / name, header, cells, notes, words, TRAINING_PACKAGES)
+
+
+def median(rounds: Sequence[Measured], name: str) -> float:
+    """Return the median of a figure."""
+    return statistics.median(getattr(one, name) for one in rounds)
+
+
+def ratio(of: Sequence[Measured], to: Sequence[Measured], name: str) -> float:
+    """Return the median over the rounds of a figure of `of`, divided by that of `to`."""
+    pairs = zip(of, to, strict=True)
+    return statistics.median(getattr(a, name) / getattr(b, name) for a, b in pairs)
+
+
 # Tables
 
 
@@ -255,7 +370,7 @@ def describe_machine(packages: Sequence[str] = FILM_PACKAGES) -> str:
     if "torch" in packages:
         import torch
 
-        from goalreel.training.pixels.learner import computes_in_half
+        from goalreel.training.session import computes_in_half
 
         half = computes_in_half(torch.device("cpu"))
         parts.append(f"PyTorch's {'bfloat16' if half else 'float32'} on CPUs")

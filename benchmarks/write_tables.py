@@ -61,6 +61,8 @@ def value(name: str, row: str, column: str) -> str:
     A comma and a space join the cells of a row.
     """
     cell = _row(name, row)[column].replace(",", "")
+    if cell == "-":
+        return cell
     number = float(cell.rstrip("%"))
     percent = "%" if cell.endswith("%") else ""
     return f"{number:,.0f}{percent}" if abs(number) >= 100 else f"{cell}"

@@ -8,159 +8,70 @@ from 1 to 0.02 over 100,000 decisions. The target is copied every 1,000 updates.
     Baseline                    one environment, an update for each decision
     Without torch.no_grad()     acting and targets build the graph that gradients would need
     3 environments              batches of 3 x 32, an update for 3 decisions
-    Parallel                    a process plays; batches of 4 x 32, learned as fast as possible
-    Wrappers + ...              cheaper wrappers (AtariVectorEnv): no no-ops, the last of four
+    Wrappers + 3 environments   cheaper wrappers (AtariVectorEnv): no no-ops, the last of four
                                 frames instead of the maximum of two, stacks of two
-    goalreel                    `snakemake pixels` with its preset `atari`
+    goalreel                    target `train` with its preset
 
-Minutes come from a training until 30 greedy games have a mean return of 18 (`--solve`), goalreel's
-from its own evaluations (`--metrics`). The curves are pong_ROW.csv. The table is book.csv and
-book.md.
+The table is book.csv and book.md. to_score.py has the minutes that the baseline and goalreel need.
 
-    python -m benchmarks.training.book                     25 minutes on two quiet cores
-    python -m benchmarks.training.book --solve baseline    hours, perhaps in the background
-    python -m benchmarks.training.book --metrics results/pixels/metrics.json
+    python -m benchmarks.training.book             25 minutes on two quiet cores
+    python -m benchmarks.training.book --runs 1    5 minutes
 """
 
-import csv
-import json
-import statistics
-import time
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
-from benchmarks.harness import TRAINING_PACKAGES, medians, write_table
-from benchmarks.training.plain_dqn import FRAME_SKIP, Settings, greedy_returns, train
-from benchmarks.training.rows import (
-    Measured,
-    Stopwatch,
-    goalreel,
-    load_note,
-    median,
-    ratio,
-    rows_measured,
-)
+from benchmarks.harness import Measured, Stopwatch, compare_trainings, median, ratio
+from benchmarks.training.pong import goalreel
 
-BASELINE = Settings(decisions=1)
-THREE, PARALLEL = {"envs": 3, "batch": 96, "decisions": 3}, {"free": True, "batch": 128}
-WRAPPERS = {"vector": True, "cheap": True}
-OURS = "goalreel"
-BOOK = {
-    "baseline": ("Baseline", BASELINE),
-    "no_grad": ("Without torch.no_grad()", replace(BASELINE, no_grad=False)),
-    "three": ("3 environments", replace(BASELINE, **THREE)),
-    "parallel": ("Parallel", replace(BASELINE, **PARALLEL)),
-    "wrappers_three": ("Wrappers + 3 environments", replace(BASELINE, **THREE, **WRAPPERS)),
-    "wrappers_parallel": ("Wrappers + parallel", replace(BASELINE, **PARALLEL, **WRAPPERS)),
-    OURS: ("goalreel", None),
+THREE = {"envs": 3, "batch": 96, "decisions": 3}
+VARIANTS = {
+    "Baseline": {},
+    "Without torch.no_grad()": {"no_grad": False},
+    "3 environments": THREE,
+    "Wrappers + 3 environments": THREE | {"vector": True, "cheap": True},
 }
-PUBLISHED = {"three": "+72.5%"}  # gains in decisions/s that the book has
-START, WARM, MEASURED = 1000, 200, 1200  # decisions: before learning, not timed, and timed
-SOLVED, EVERY, HOPEFUL = 18, 10_000, 10  # mean return; decisions; of the latest training games
+PUBLISHED = {"3 environments": "+72.5%"}  # gains in decisions/s that the book has
+START, WARM, MEASURED = 1024, 256, 1280  # decisions: before learning, not timed, and timed
 HEADER = ("step", "decisions/s", "change", "the book's", "emulator frames/s",
-          "CPU s per 1,000 decisions", f"minutes to {SOLVED}", "others, cores")  # fmt: skip
-CURVE = ("minutes", "decisions", "training return", "greedy return")
+          "CPU s per 1,000 decisions", "others, cores")  # fmt: skip
+FRAME_SKIP = 4
+
+
+def plain(name: str, stopwatch: Stopwatch) -> None:
+    """Train by the plain loop."""
+    from benchmarks.training.plain_dqn import Settings, train
+
+    settings = Settings(**{"decisions": 1, "start": START, "exploration": 0} | VARIANTS[name])
+    train(settings, stopwatch)
+
+
+def ours(stopwatch: Stopwatch) -> None:
+    """Train by goalreel, which also learns early here."""
+    goalreel(stopwatch, learning_starts=START, exploration_fraction=0)
+
+
+ROWS = {name: partial(plain, name) for name in VARIANTS} | {"goalreel": ours}
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measure, print and write the table, or write a row's curve."""
-    more = {
-        "--solve": {"choices": list(BOOK)[:-1], "help": "train this row until it has solved Pong"},
-        "--seed": {"type": int, "help": "of such a training (1)"},
-        "--metrics": {"type": Path, "help": "metrics.json of `snakemake pixels`, for its curve"},
-    }
-    chosen, found = rows_measured("benchmarks.training.book", __doc__, BOOK, measure, argv, more)
-    if chosen.solve:
-        solve(chosen.solve, chosen.seed or 1, curve_of(chosen.output, chosen.solve))
-    elif chosen.metrics:
-        write_curve(curve_of(chosen.output, OURS), evaluations(chosen.metrics))
-    elif found:
-        rows = [cells(name, found, chosen.output) for name in BOOK]
-        notes = [
-            f"{medians(chosen.runs)}: {MEASURED:,} decisions of each row, {WARM} after learning "
-            f"began. A decision lasts {FRAME_SKIP} emulator frames. CPU time is that of all "
-            "processes. The book's own figures are from another machine with a GPU.",
-            f"Minutes to {SOLVED}: of training, until 30 greedy games had that mean, or empty if "
-            "no such training was run.",
-            load_note(found),
-        ]
-        write_table(chosen.output / "book", HEADER, rows, notes, packages=TRAINING_PACKAGES)
+    """Measure, print and write the table, or measure one row."""
+    compare_trainings(__doc__, "book", ROWS, (START + WARM, MEASURED), HEADER, table, argv)
 
 
-def measure(name: str) -> Measured:
-    """Measure a row in this process."""
-    stopwatch = Stopwatch(START + WARM, MEASURED)
-    if name == OURS:
-        goalreel(stopwatch, learning_starts=START, exploration_fraction=0)
-    else:
-        train(replace(BOOK[name][1], start=START, exploration=0), stopwatch.going)
-    return stopwatch.measured()
-
-
-def curve_of(folder: Path, name: str) -> Path:
-    """Return the path of a row's curve."""
-    return folder / f"pong_{name}.csv"
-
-
-def solve(name: str, seed: int, path: Path) -> None:
-    """Train a row until it has solved the game, and write its curve.
-
-    Minutes exclude evaluations, which start when the latest training games are close to it.
-    """
-    settings, start, paused, rows = BOOK[name][1], time.perf_counter(), 0.0, []
-    due = EVERY
-
-    def going(decisions: int, returns: Sequence[float], network) -> bool:
-        nonlocal paused, due
-        if decisions < due or not returns:
-            return True
-        due += EVERY
-        mean, stopped = statistics.mean(returns), time.perf_counter()
-        minutes = (stopped - start - paused) / 60
-        evaluated = greedy_returns(network, settings) if mean >= HOPEFUL else None
-        rows.append((f"{minutes:.2f}", decisions, f"{mean:.2f}", evaluated))
-        write_curve(path, rows)
-        paused += time.perf_counter() - stopped
-        return evaluated is None or evaluated < SOLVED
-
-    train(settings, going, seed)
-
-
-def evaluations(metrics: Path) -> list[tuple]:
-    """Return the rows of the curve of a training by goalreel."""
-    found = json.loads(metrics.read_text(encoding="utf-8"))["metrics"]["evaluations"]
-    columns = ((one["seconds"] / 60, one["checkpoint_step"], one["returns"]) for one in found)
-    return [(f"{m:.2f}", step, None, statistics.mean(returns)) for m, step, returns in columns]
-
-
-def write_curve(path: Path, rows: Sequence[tuple]) -> None:
-    """Write the rows of a curve."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([CURVE, *rows])
-
-
-def minutes_to_solve(path: Path) -> str:
-    """Return the minutes of a curve's first evaluation that solved the game, or an empty string."""
-    if path.exists():
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                if row[CURVE[3]] and float(row[CURVE[3]]) >= SOLVED:
-                    return f"{float(row[CURVE[0]]):.0f}"
-    return ""
-
-
-def cells(name: str, found: dict[str, list[Measured]], folder: Path) -> list[str]:
-    """Return the cells of a row below HEADER."""
-    measured, baseline = found[name], found["baseline"]
-    speed = 1000 / median(measured, "wall_ms")
-    gain = ratio(baseline, measured, "wall_ms") - 1
-    return [
-        *(BOOK[name][0], f"{speed:,.0f}", "" if name == "baseline" else f"{gain:+.1%}"),
-        *(PUBLISHED.get(name, ""), f"{FRAME_SKIP * speed:,.0f}"),
-        *(f"{median(measured, 'cpu_ms'):.1f}", minutes_to_solve(curve_of(folder, name))),
-        f"{median(measured, 'others_cores'):.2f}",
-    ]
+def table(found: dict[str, list[Measured]]) -> tuple[list[list[str]], str]:
+    """Return the rows below HEADER, and a note."""
+    rows = []
+    for name, measured in found.items():
+        speed = 1000 / median(measured, "wall_ms")
+        gain = ratio(found["Baseline"], measured, "wall_ms") - 1
+        rows.append(
+            [
+                *(name, f"{speed:,.0f}", "" if name == "Baseline" else f"{gain:+.1%}"),
+                *(PUBLISHED.get(name, ""), f"{FRAME_SKIP * speed:,.0f}"),
+                *(f"{median(measured, 'cpu_ms'):.1f}", f"{median(measured, 'others_cores'):.2f}"),
+            ]
+        )
+    return rows, "The book's own figures are from another machine with a GPU."
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
-"""Trainings from pixels: a table of their results, and the curves of their evaluations.
+"""Trainings by target `train`: a table of their results, and the curves of their evaluations.
 
 The trainings are the workflow's own, one after another, with all cores to themselves:
 
     for seed in 1 2 3; do
-        snakemake -j 2 pixels --config results=pong-$seed "pixels={game: ALE/Pong-v5, seed: $seed}"
+        snakemake train --config env=ALE/Pong-v5 results=pong-$seed "train={seed: $seed}"
     done
-    python -m benchmarks.training.learned pong pong-*/pixels/metrics.json
+    python -m benchmarks.training.learned pong pong-*/train/metrics.json
 
-The table is learned_NAME.csv and learned_NAME.md. The plot is docs/images/learned_NAME.svg.
+The table is learned_NAME.csv and learned_NAME.md. The plot is docs/images/learned_NAME.svg. Both
+have returns, or for Mario the percentage of games that reach the flag.
 """
 
 import json
@@ -16,11 +17,11 @@ from pathlib import Path
 from benchmarks.harness import ROOT, TRAINING_PACKAGES, parser, write_table
 from goalreel.files.svg_plot import FILL, GRID, INK, MARK, Caption, plot_style, save
 
-# Mean returns at which a game is learned.
-LEVELS = {"ALE/Pong-v5": 18.0, "ALE/Breakout-v5": 10.0, "MountainCar-v0": -130.0}
+# Mean returns, or percentages of successes, at which an environment is learned.
+LEVELS = {"ALE/Pong-v5": 18, "ALE/Breakout-v5": 10, "MountainCar-v0": -130, "CartPole-v1": 475,
+          "LunarLander-v3": 200, "SuperMarioBros-1-1-v0": 70}  # fmt: skip
 HEADER = ("seed", "untrained", "best", "at decisions", "last", "decisions to {level}",
           "minutes to {level}", "minutes", "CPU minutes", "decisions/s")  # fmt: skip
-_COLOURS, _DASHES = (FILL, MARK, INK), ("-", "--", "-.")
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -31,56 +32,56 @@ def main(argv: list[str] | None = None) -> None:
     add("--images", type=Path, default=ROOT / "docs" / "images", help="folder for the plot")
     options = options.parse_args(argv)
     runs = [json.loads(path.read_text(encoding="utf-8")) for path in options.metrics]
-    game, level = game_of(runs), LEVELS.get(game_of(runs))
+    runs.sort(key=lambda run: run["config"]["train"]["seed"])
+    (env,) = {run["config"]["env"] for run in runs}
+    level = LEVELS.get(env)
+    header = [column.format(level="-" if level is None else level) for column in HEADER]
     rows = [row_of(run, level) for run in runs]
-    header = [column.format(level=f"{level:g}" if level else "-") for column in HEADER]
     path = options.output / f"learned_{options.name}"
-    write_table(path, header, rows, [note(runs)], 0, TRAINING_PACKAGES)
-    plot(options.images / f"learned_{options.name}.svg", runs, game, level)
+    write_table(path, header, rows, [note(runs[0])], 0, TRAINING_PACKAGES)
+    plot(options.images / f"learned_{options.name}.svg", runs, env)
 
 
-def game_of(runs: list[dict]) -> str:
-    """Return the game of all trainings."""
-    (game,) = {run["config"]["pixels"]["game"] for run in runs}
-    return game
-
-
-def mean(evaluation: dict) -> float:
-    """Return the mean return of an evaluation's games."""
-    return sum(evaluation["returns"]) / len(evaluation["returns"])
+def scores(run: dict) -> list[float]:
+    """Return the mean return of each evaluation, or the percentage of successes of Mario."""
+    is_mario = "Mario" in run["config"]["env"]
+    name, factor = ("successes", 100) if is_mario else ("returns", 1)
+    evaluations = run["metrics"]["evaluations"]
+    return [factor * sum(found[name]) / len(found[name]) for found in evaluations]
 
 
 def row_of(run: dict, level: float | None) -> list[str]:
     """Return the cells of a training."""
-    metrics = run["metrics"]
-    evaluations = metrics["evaluations"]
-    best = next(e for e in evaluations if e["checkpoint_step"] == metrics["best"])
-    solved = [e for e in evaluations if level is not None and mean(e) >= level]
+    metrics, means = run["metrics"], scores(run)
+    steps = [evaluation["decisions"] for evaluation in metrics["evaluations"]]
+    best = steps.index(metrics["best"])
+    place = next((n for n, mean in enumerate(means) if level is not None and mean >= level), None)
     reached = "", ""
-    if solved:
-        reached = f"{solved[0]['checkpoint_step']:,}", f"{solved[0]['seconds'] / 60:.1f}"
+    if place is not None:
+        minutes = metrics["evaluations"][place]["seconds"] / 60
+        reached = f"{steps[place]:,}", f"{minutes:.1f}"
     return [
-        str(run["config"]["pixels"]["seed"]),
-        *(f"{mean(evaluation):.1f}" for evaluation in (evaluations[0], best)),
-        *(f"{best['checkpoint_step']:,}", f"{mean(evaluations[-1]):.1f}", *reached),
+        str(run["config"]["train"]["seed"]),
+        f"{means[0]:.1f}" if steps[0] == 0 else "",
+        *(f"{means[best]:.1f}", f"{steps[best]:,}", f"{means[-1]:.1f}", *reached),
         *(f"{metrics[name] / 60:.1f}" for name in ("seconds", "cpu_seconds")),
         f"{metrics['decisions_per_s']:,.0f}",
     ]
 
 
-def note(runs: list[dict]) -> str:
+def note(run: dict) -> str:
     """Return the note below the table."""
-    config = runs[0]["config"]["pixels"]
-    games = len(runs[0]["metrics"]["evaluations"][0]["returns"])
+    env, options = run["config"]["env"], run["config"]["train"]
+    figures = "Figures are percentages of" if "Mario" in env else "Returns are means of"
     return (
-        f"{config['game']}, {config['total_timesteps']:,} decisions of "
-        f"{config['frame_skip']} frames. Returns are means of {games} greedy games from seeds that "
-        f"are the same each time, every {config['eval_freq']:,} decisions, during the "
+        f"{env}, {options['algorithm'].upper()}, up to {options['total_timesteps']:,} decisions of "
+        f"{options['frame_skip']} steps. {figures} {options['n_eval_episodes']} greedy games from "
+        f"seeds that are the same each time, every {options['eval_freq']:,} decisions, during the "
         "training. Their time is included."
     )
 
 
-def plot(path: Path, runs: list[dict], game: str, level: float | None) -> None:
+def plot(path: Path, runs: list[dict], env: str) -> None:
     """Draw each training's evaluations over its decisions."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter
@@ -88,22 +89,18 @@ def plot(path: Path, runs: list[dict], game: str, level: float | None) -> None:
     with plot_style():
         figure = Figure((8, 3.6))
         axes = figure.subplots()
-        for place, run in enumerate(runs):
-            evaluations = run["metrics"]["evaluations"]
-            axes.plot(
-                *([e["checkpoint_step"] for e in evaluations], [mean(e) for e in evaluations]),
-                *(_DASHES[place % 3],),
-                color=_COLOURS[place % 3],
-                marker=".",
-                label=f"seed {run['config']['pixels']['seed']}",
-            )
-        if level is not None:
-            axes.axhline(level, color=GRID)
-        axes.set(xlabel="decisions", ylabel="mean return, greedy")
+        for run, color, line in zip(runs, (FILL, MARK, INK), (".-", ".--", ".-."), strict=False):
+            steps = [evaluation["decisions"] for evaluation in run["metrics"]["evaluations"]]
+            label = f"seed {run['config']['train']['seed']}"
+            axes.plot(steps, scores(run), line, color=color, label=label)
+        if env in LEVELS:
+            axes.axhline(LEVELS[env], color=GRID)
+        kind = "games with a flag, %" if "Mario" in env else "mean return"
+        axes.set(xlabel="decisions", ylabel=f"{kind}, greedy")
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         axes.legend(frameon=False)
-        said = f"Mean return of greedy games of {game}, over the decisions of {len(runs)} trainings"
-        save(figure, path, Caption("Learning from pixels", said, "{}"))
+        text = f"Evaluations of {env}: {kind}, over the decisions of {len(runs)} trainings"
+        save(figure, path, Caption("Learning", text, "{}"))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def run(viewed, tmp_path_factory) -> Path:
     np.savez(folder / "recording.npz", episode=rows, seed=rows + 1, action=np.zeros((14, 1), int))
     (folder / "states.csv").write_text("episode,position,velocity\n" + "0,-0.5,0\n" * 3)
     (folder / "policy.py").write_text("def act(obs):\n    return obs[:, 0].astype(int) * 0\n")
-    spec = parse_spec('{"stage": "dqn", "config": {"variant": "fast"}, "shard": {}}')
+    spec = parse_spec('{"stage": "train", "config": {"env": "CartPole-v1"}, "shard": {}}')
     weights = ({"0.weight": np.ones((3, 2)), "0.bias": np.zeros(3)},)
     write_checkpoints(folder / "policy.npz", Checkpoints((500,), (-150.0,), weights, {}, spec))
     return folder

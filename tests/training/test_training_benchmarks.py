@@ -1,7 +1,7 @@
 """The benchmarks of training compare trainings that learn, and report their true figures."""
 
 import csv
-from dataclasses import replace
+import json
 
 import pytest
 
@@ -10,21 +10,64 @@ torch.set_num_threads(1)
 pytest.importorskip("stable_baselines3", reason="its wrappers are compared with")
 pytest.importorskip("ale_py", reason="Pong is ALE's")
 
-from benchmarks.training import ablation, book, plain_dqn  # noqa: E402
-from goalreel.training.dqn.training import Metrics  # noqa: E402
-from goalreel.training.pixels import training  # noqa: E402
+from benchmarks import harness  # noqa: E402
+from benchmarks.harness import Stopwatch  # noqa: E402
+from benchmarks.training import (  # noqa: E402
+    ablation,
+    book,
+    learned,
+    peers,
+    plain_dqn,
+    processes,
+    to_score,
+)
 
 
-@pytest.mark.parametrize("row", ["three", "wrappers_parallel", "goalreel"])
-def test_book_row_is_timed_while_it_learns(monkeypatch, row):
-    """The trainings use one process, two processes, and goalreel."""
-    monkeypatch.setattr(training, "Trainer", training.Trainer)  # restored afterwards
+def rows_of(path):
+    with path.open(encoding="utf-8", newline="") as table:
+        return list(csv.DictReader(table))
+
+
+@pytest.mark.parametrize(
+    ("module", "row"),
+    [
+        (book, "Wrappers + 3 environments"),
+        (peers, "small 32 Stable-Baselines3"),
+        (peers, "small 32 goalreel"),
+    ],
+)
+def test_row_is_timed_while_it_learns(monkeypatch, module, row):
     monkeypatch.setattr(plain_dqn, "use_fastest_threads", lambda _: None)
-    for name, value in {"START": 66, "WARM": 12, "MEASURED": 24}.items():
-        monkeypatch.setattr(book, name, value)
-    measured = book.measure(row)
-    assert 24 <= measured.decisions < 24 + 60
+    monkeypatch.setattr(module, "START", 64)
+    stopwatch = Stopwatch(256, 24)
+    module.ROWS[row](stopwatch)
+    measured = stopwatch.measured()
+    assert 24 <= measured.decisions <= 256  # goalreel looks every 256
     assert 0 < measured.cpu_ms < 10_000 and measured.wall > 0
+    assert (measured.waited > 0) == ("goalreel" in row)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "shown"),
+    [
+        (peers, "training_peers", {"wall, ms a decision": "20.00", "ratio, CPU": "0.50"}),
+        (book, "book", {"decisions/s": "50", "change": "-50.0%"}),
+        (processes, "processes", {"batches/s": "0.8", "waiting": "25%", "ms of a sum": "320.00"}),
+    ],
+)
+def test_table_compares_rows_of_each_run(monkeypatch, tmp_path, module, name, shown):
+    """All rows take 10 ms a decision, but the last one takes twice as long."""
+
+    def row_process(module_name, row):
+        assert module_name == module.__name__
+        times = 2 if row == list(module.ROWS)[-1] else 1
+        values = {"wall": 10.0 * times, "cpu": 15.0 * times, "waited": 5.0}
+        return values | {"decisions": 1000, "others": 0.1, "load": 1.0}
+
+    monkeypatch.setattr(harness, "row_process", row_process)
+    module.main(["--runs", "2", "--output", str(tmp_path)])
+    last = rows_of(tmp_path / f"{name}.csv")[-1]
+    assert {column: last[column] for column in shown} == shown
 
 
 def test_ablation_rows_are_medians_and_changes():
@@ -32,26 +75,81 @@ def test_ablation_rows_are_medians_and_changes():
 
     def runs(rate, *ends):
         return [
-            Metrics(
-                round(rate * seconds), 12 * round(rate * seconds), seconds, seconds, (), (last,)
-            )
-            for seconds, last in ends
+            ablation.Metrics(round(rate * s), 12 * round(rate * s), s, s, last) for s, last in ends
         ]
 
-    found = {"baseline": runs(500, (60.0, -105.0), (90.0, -101.0), (120.0, -109.0))}
+    found = {"Baseline": runs(500, (60.0, -105.0), (90.0, -101.0), (120.0, -109.0))}
     found["fast"] = runs(2000, (9.0, -105.0), (12.0, -105.0), (20.0, -150.0))
-    found["environments_3"] = runs(450, (80.0, -150.0), (90.0, -150.0), (50.0, -105.0))
+    found["slow"] = runs(450, (80.0, -150.0), (90.0, -150.0), (50.0, -105.0))
     shown = [ablation.cells_of(variant, found)[1:] for variant in found]
     assert shown[0] == ["500", "-", "6,000", "90.0", "90.0", "-", "3 of 3", "-105.0"]
     assert shown[1] == ["2,000", "+300.0%", "24,000", "12.0", "12.0", "-86.7%", "2 of 3", "-105.0"]
     assert shown[2][4:7] == ["not solved", "-", "1 of 3"]
 
 
-def test_ablation_trains_each_variant_once_per_seed(tmp_path, monkeypatch):
-    short = {n: replace(s, total_timesteps=60) for n, s in ablation.VARIANTS.items()}
-    monkeypatch.setattr(ablation, "VARIANTS", short)
-    ablation.main(["--runs", "1", "--output", str(tmp_path)])
-    with (tmp_path / "ablation.csv").open(encoding="utf-8", newline="") as table:
-        rows = list(csv.DictReader(table))
-    assert [row["Step"] for row in rows] == list(ablation.TITLES.values())
-    assert {(row["Solved"], row["Mean return"]) for row in rows} == {("0 of 1", "-200.0")}
+def test_ablation_variants_play_equal_games():
+    """Graphs of gradients and wrappers change times only."""
+    short = {"total_timesteps": 255, "learning_starts": 250, "n_eval_episodes": 1}
+    names = ("Baseline", "Without torch.no_grad()", "3 environments", "Wrappers + 3 environments")
+    frames = [ablation.train(name, 1, **short).frames for name in names]
+    assert frames[0] == frames[1] > 2500 and frames[2] == frames[3] > 2500
+
+
+def test_score_ends_a_training_that_plays_well(monkeypatch):
+    monkeypatch.setattr(plain_dqn, "greedy_returns", lambda act: torch.tensor([act, 18.0]))
+    referee = to_score.Referee(limit=60)
+    assert referee.going(24_999, [21.0], 21.0)  # not due yet
+    assert referee.going(25_000, [9.0], 21.0)  # unlikely
+    assert referee.going(50_000, [12.0], 16.0)
+    assert not referee.going(75_000, [15.0], 20.0)
+    assert referee.cells()[2:] == ["75,000", "19.0"]
+
+
+def test_score_ends_a_training_at_its_limit():
+    assert not to_score.Referee(limit=0).going(1, [], None)
+
+
+def test_score_resumes_after_finished_trainings(monkeypatch, tmp_path):
+    trained = []
+
+    def row_process(_, name, *others):
+        trained.append(name)
+        return ["1.5", "3.0", "50,000", "18.2"]
+
+    monkeypatch.setattr(to_score, "row_process", row_process)
+    for runs in ("1", "2"):
+        options = ["--runs", runs, "--only", "goalreel", "--output", str(tmp_path)]
+        to_score.main(options)
+    assert trained == ["goalreel/1", "goalreel/2"]
+    rows = rows_of(tmp_path / "to_score.csv")
+    assert [(row["seed"], row["minutes"], row["decisions"]) for row in rows] == [
+        ("1", "1.5", "50000"),
+        ("2", "1.5", "50000"),
+    ]
+
+
+@pytest.mark.parametrize("env", ["ALE/Pong-v5", "SuperMarioBros-1-1-v0"])
+def test_learned_table_has_first_time_at_level(tmp_path, env):
+    """The level of Mario is a percentage of successes, whatever its returns."""
+    values = {
+        **{"algorithm": "dqn", "total_timesteps": 300, "frame_skip": 4, "seed": 3},
+        **{"n_eval_episodes": 2, "eval_freq": 100},
+    }
+    scores = [(0, 0), (19, 1), (17, 0.5)]
+    evaluations = [
+        {
+            **{"decisions": 100 * place, "seconds": 60.0 * place, "distances": None},
+            **{"returns": [high, high], "successes": [share, share]},
+        }
+        for place, (high, share) in enumerate(scores)
+    ]
+    metrics = {"best": 100, "seconds": 180.0, "cpu_seconds": 360.0, "decisions_per_s": 2.0}
+    metrics |= {"evaluations": evaluations}
+    path = tmp_path / "metrics.json"
+    path.write_text(json.dumps({"config": {"env": env, "train": values}, "metrics": metrics}))
+    learned.main(["game", str(path), "--output", str(tmp_path), "--images", str(tmp_path)])
+    (row,) = rows_of(tmp_path / "learned_game.csv")
+    level = learned.LEVELS[env]
+    assert (row[f"decisions to {level}"], row[f"minutes to {level}"]) == ("100", "1.0")
+    assert (row["best"], row["CPU minutes"]) == ("100.0" if "Mario" in env else "19.0", "6.0")
+    assert "<svg" in (tmp_path / "learned_game.svg").read_text()

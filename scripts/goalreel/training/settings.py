@@ -52,7 +52,10 @@ PRESETS: dict[str, dict] = {
         **{"n_steps": 1, "eval_freq": 500, "n_eval_episodes": 100, "reward_threshold": -110},
         "max_grad_norm": 10,
     },
-    "CartPole-": {"algorithm": "ppo", "n_steps": 32, "gamma": 0.98, "gae_lambda": 0.8},
+    "CartPole-": {
+        **{"algorithm": "ppo", "n_steps": 32, "gamma": 0.98, "gae_lambda": 0.8},
+        **{"total_timesteps": 100_000, "eval_freq": 10_000},
+    },
     "LunarLander": {"algorithm": "ppo", "gamma": 0.999, "gae_lambda": 0.98},
     "": {"algorithm": "ppo"},
 }

@@ -19,7 +19,7 @@ from minigrid.utils.baby_ai_bot import BabyAIBot
 
 ROOT, GRID = Path(__file__).parents[1], "minigrid:BabyAI-KeyCorridorS4R3-v0"
 HERE = f"policy={__file__}"
-PONG = "policy={name: trained, file: examples/pong_policy.npz}"
+PONG = "policy={name: trained, file: examples/pong_policy.npz}", "sticky_actions=0"
 TRACK = "env_kwargs={camera_name: track}"
 # Place and size in the image, seconds to skip, and options of each film. The first is a swarm.
 FILMS = (

@@ -2,9 +2,9 @@
 
 The last bits of a matrix product depend on the library, the processor and the number of rows, and
 they could decide between two actions. `act` therefore estimates the rounding errors. If the best
-value leads by less than 100 errors, `act` computes the values again in float64 instead of float32,
-and then with sums that are rounded only once (`math.fsum`). Few decisions need float64, and hardly
-any need more. This module does not need PyTorch.
+value leads by less than 100 errors, `act` computes the values again in float64 instead of float32.
+Actions whose values then differ by less than 100 errors count as equal, so the first one is taken.
+This module does not need PyTorch.
 
 A convolution is a matrix product: each window is copied into a row (K. Chellapilla et al., "High
 Performance Convolutional Neural Networks for Document Processing", 2006). The channels come last,
@@ -13,7 +13,6 @@ channels of one place, which copies whole runs of numbers.
 """
 
 import math
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -54,16 +53,12 @@ class NumpyNetwork:
     def act(self, observations: np.ndarray) -> np.ndarray:
         """Return the best actions, (n,) int64, the first of equal ones."""
         values, errors = self._evaluate(observations)
-        best, ordered = values.argmax(axis=1), np.sort(values, axis=1)
-        is_clear = ordered[:, -1] - ordered[:, -2] > _CLEAR * errors
-        for row in np.flatnonzero(~is_clear).tolist():
-            best[row] = self._act_precisely(observations[row])
+        is_best = values >= values.max(axis=1, keepdims=True) - _CLEAR * errors[:, None]
+        best = is_best.argmax(axis=1)
+        if self.dtype != np.float64:
+            for row in np.flatnonzero(is_best.sum(axis=1) != 1).tolist():
+                best[row] = self._in_float64.act(observations[row : row + 1])[0]
         return best
-
-    def _act_precisely(self, observation: np.ndarray) -> int:
-        if self.dtype == np.float64:
-            return int(np.argmax(self.exact(observation)))
-        return int(self._in_float64.act(observation[None])[0])
 
     def _evaluate(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the action values, (n, actions), and the estimated error of a value, (n,)."""
@@ -95,21 +90,6 @@ class NumpyNetwork:
             units += layer.bias
             units = np.maximum(units, 0, out=units).reshape(*views.shape[:2], -1)
         return units.reshape(-1), error
-
-    def exact(self, observation: np.ndarray) -> list[float]:
-        """Return the action values of one observation, with each sum rounded only once."""
-        units, names = observation.astype(np.float64), _layers(self.weights)
-        for name in names:
-            weights, bias = (self.weights[f"{name}.{part}"] for part in ("weight", "bias"))
-            rows, size = units.reshape(1, -1), (-1,)
-            if weights.ndim == 4:
-                kernel, stride = weights.shape[-1], STRIDES[int(name[-1])]
-                views = np.lib.stride_tricks.sliding_window_view(units, (kernel, kernel), (1, 2))
-                views = views[:, ::stride, ::stride].transpose(1, 2, 0, 3, 4)
-                rows, size = views.reshape(-1, weights[0].size), (len(weights), *views.shape[:2])
-            sums = _exact_sums(rows, weights.reshape(len(weights), -1), bias)
-            units = np.maximum(sums, 0).T.reshape(size) if name != names[-1] else sums
-        return units[0].tolist()
 
     @cached_property
     def _in_float64(self) -> "NumpyNetwork":
@@ -189,13 +169,3 @@ def _windows(units: np.ndarray, kernel: int, stride: int) -> np.ndarray:
     size = (height - kernel) // stride + 1, (width - kernel) // stride + 1
     strides = down * stride, across * stride, down, across, each
     return np.ndarray((*size, kernel, kernel, channels), units.dtype, units, strides=strides)
-
-
-def _exact_sums(rows: np.ndarray, matrix: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """Return rows @ matrix.T + bias in float64, with each sum rounded once."""
-    outputs = list(zip(matrix.astype(np.float64).tolist(), bias.tolist(), strict=True))
-    sums = [
-        [math.fsum([start, *map(operator.mul, row, weights)]) for weights, start in outputs]
-        for row in rows.tolist()
-    ]
-    return np.array(sums)

@@ -15,5 +15,5 @@ def train(spec, policy, table, metrics, plot, saved):
     trained = training.train(spec.config, saved, spec.code)
     summary = training.write_results(policy, table, metrics, trained, spec)
     plot_progress(plot, trained.record.rows, spec.config["env"], spec.text)
-    training.remove_saved(saved, spec.config["train"]["processes"])
+    saved.unlink(missing_ok=True)
     return summary

@@ -1,10 +1,11 @@
-"""Save and resume a training: a file for each of its processes.
+"""Save and resume a training.
 
-A file is an archive of `torch.save` with weights and plain values only:
+The file is an archive of `torch.save` with weights and plain values only:
 
     kind, version     "goalreel training" and the version of this layout
     identity          the settings that must agree to resume
-    state             of network, algorithm, environments and record
+    state             of network, optimizer and record
+    parts             of each process: its algorithm and environments
 
 The file ends with a checksum. `weights_only=True` makes `torch.load` reject code. A damaged file
 raises no `UnusableFileError`, because the workflow would delete hours of training.
@@ -28,15 +29,12 @@ _KIND = {"kind": "goalreel training", "version": 1}
 FREE = ("eval_freq", "n_eval_episodes", "checkpoints", "reward_threshold", "attempts")
 
 
-def part_of(saved: Path, rank: int) -> Path:
-    """Return the file of a process: checkpoint.pt, checkpoint-1.pt, ..."""
-    return saved.with_stem(f"{saved.stem}-{rank}") if rank else saved
-
-
-def write_checkpoint(path: os.PathLike, identity: Mapping, state: Mapping) -> None:
-    """Replace the file of a process atomically."""
+def write_checkpoint(
+    path: os.PathLike, identity: Mapping, state: Mapping, parts: list[Mapping]
+) -> None:
+    """Replace the file atomically."""
     known = json.loads(canonical(dict(identity)))  # PyTorch reads no classes of a spec
-    content = _KIND | {"identity": known, "state": dict(state)}
+    content = _KIND | {"identity": known, "state": dict(state), "parts": parts}
     with replacing(path) as temporary:
         torch.save(content, temporary)
         with zipfile.ZipFile(temporary, "a") as archive:
@@ -44,8 +42,8 @@ def write_checkpoint(path: os.PathLike, identity: Mapping, state: Mapping) -> No
         write_trailer(temporary)
 
 
-def read_checkpoint(path: str | os.PathLike, identity: Mapping) -> dict:
-    """Return the state of a process.
+def read_checkpoint(path: str | os.PathLike, identity: Mapping) -> tuple[dict, list]:
+    """Return the state of a training and the parts of its processes.
 
     Raises GoalreelError if the file is damaged, contains code, or has another identity.
     """
@@ -58,7 +56,7 @@ def read_checkpoint(path: str | os.PathLike, identity: Mapping) -> dict:
         if differences := _differences(content["identity"], identity):
             fix = "Restore these settings, or delete it to start the training again."
             raise GoalreelError(differences)
-        return content["state"]
+        return content["state"], content["parts"]
     except Exception as error:  # pickle, zipfile and PyTorch raise many kinds
         problem = error.problem if isinstance(error, UnusableFileError) else str(error)
         problem = problem.partition("\n")[0] or type(error).__name__

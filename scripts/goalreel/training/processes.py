@@ -56,6 +56,14 @@ class Group:
         dist.all_gather_object(values, value)
         return values
 
+    def gather_to_first(self, value: object) -> list | None:
+        """Return the values of all processes, in order, to the first one; None to others."""
+        if self.size == 1:
+            return [value]
+        values = None if self.rank else [None] * self.size
+        dist.gather_object(value, values)
+        return values
+
     def average_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
         """Replace the gradients by their means over all processes."""
         if self.size == 1:

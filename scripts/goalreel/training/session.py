@@ -1,6 +1,6 @@
 """A session of a training, in one of its processes: from a start or checkpoint to an end or a stop.
 
-Every `_SAVE_EVERY` seconds, and when it stops, each process saves its part.
+It is saved every `_SAVE_EVERY` seconds, and when it stops.
 """
 
 import os
@@ -15,7 +15,7 @@ import torch
 
 from goalreel.cli import say
 from goalreel.policies.torch_network import TorchNetwork, weights_for_acting
-from goalreel.training.checkpoint import FREE, part_of, read_checkpoint, write_checkpoint
+from goalreel.training.checkpoint import FREE, read_checkpoint, write_checkpoint
 from goalreel.training.dqn import Dqn
 from goalreel.training.envs import EndedGame, Task
 from goalreel.training.evaluation import Evaluation, evaluate
@@ -84,7 +84,7 @@ class Session:
         self._identity |= {f"train.{k}": v for k, v in vars(settings).items() if k not in FREE}
         state = None
         if saved.exists():
-            state = read_checkpoint(part_of(saved, group.rank), self._identity)
+            state, parts = read_checkpoint(saved, self._identity)
             self.record = Record.of(state["record"])
             if group.rank == 0:
                 say(f"{saved}: resumed after {self.record.decisions:,} decisions")
@@ -102,8 +102,8 @@ class Session:
         if state:
             self._network.load_state_dict(state["network"])
             self._algorithm.optimizer.load_state_dict(state["optimizer"])
-            self._algorithm.load(state["algorithm"])
-            self._envs.load(state["envs"])
+            self._algorithm.load(parts[group.rank]["algorithm"])
+            self._envs.load(parts[group.rank]["envs"])
         past = [evaluation.checkpoint_step for evaluation in self.record.evaluations]
         self._due = [s for s in settings.checkpoint_steps if s > max(past, default=-1)]
         self._games: list[EndedGame] = []  # the latest ones
@@ -191,21 +191,19 @@ class Session:
             progress.take(figures)
 
     def save(self) -> str:
-        """Save this process's part, and return the last line of a message."""
+        """Save the training with all processes, and return the last line of a message."""
         record = self.record
-        if not record.decisions:
+        part = {"algorithm": self._algorithm.state(), "envs": self._envs.state()}
+        parts = self._group.gather_to_first(part)
+        if not (parts and record.decisions):
             return ""
-        state = {
-            **{"record": record.state(), "network": self._network.state_dict()},
-            "optimizer": self._algorithm.optimizer.state_dict(),
-            **{"algorithm": self._algorithm.state(), "envs": self._envs.state()},
-        }
-        path = part_of(self._saved, self._group.rank)
+        state = {"record": record.state(), "network": self._network.state_dict()}
+        state |= {"optimizer": self._algorithm.optimizer.state_dict()}
         done = f"{record.decisions:,} of {self.settings.total_timesteps:,} decisions"
         try:
-            write_checkpoint(path, self._identity, state)
+            write_checkpoint(self._saved, self._identity, state, parts)
         except OSError as error:  # what stopped the training matters more
-            return f"\n  Not saved after {done}. {path}: {error}"
+            return f"\n  Not saved after {done}. {self._saved}: {error}"
         return f"\n  Saved after {done} in {self._saved}. Run the same command to resume."
 
 

@@ -12,7 +12,6 @@ from goalreel.policies.network_file import Checkpoints, write_checkpoints
 from goalreel.policies.torch_network import is_own
 from goalreel.provenance.checksums import with_digests
 from goalreel.provenance.spec import Spec
-from goalreel.training.checkpoint import part_of
 from goalreel.training.evaluation import Evaluation
 from goalreel.training.processes import Group, interrupts, run_group
 from goalreel.training.progress import write_rows
@@ -93,9 +92,3 @@ def write_results(policy: Path, table: Path, metrics: Path, session: Session, sp
         f"{rate:,.0f}/s; best after {best.checkpoint_step:,} decisions and {best.seconds:,.0f} s: "
         f"mean return {best.mean('return_'):.1f} of {len(best.games)} greedy games{successes}"
     )
-
-
-def remove_saved(saved: Path, processes: int) -> None:
-    """Delete the files of a finished training."""
-    for rank in range(processes):
-        part_of(saved, rank).unlink(missing_ok=True)

@@ -1,0 +1,154 @@
+"""Trainings learn, stop, resume and give the same network for the same seed."""
+
+import json
+import multiprocessing
+import os
+import signal
+import threading
+import time
+
+import gymnasium
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
+
+from goalreel.errors import GoalreelError, Stopped  # noqa: E402
+from goalreel.policies.numpy_network import NumpyNetwork  # noqa: E402
+from goalreel.training.settings import DEFAULTS, with_defaults  # noqa: E402
+from goalreel.training.training import metrics_of, train  # noqa: E402
+
+CART = "CartPole-v1"
+NAMES = (
+    *("algorithm", "pixels", "network", "total_timesteps", "learning_rate", "gamma", "batch_size"),
+    *("max_grad_norm", "n_envs", "processes", "frame_skip", "eval_freq", "n_eval_episodes"),
+    *("checkpoints", "reward_threshold", *DEFAULTS["dqn"], *DEFAULTS["ppo"]),
+)
+SHORT = {"total_timesteps": 4096, "eval_freq": 2048, "n_eval_episodes": 3, "checkpoints": [0]}
+
+
+def configured(env: str, **options) -> dict:
+    """Return the configuration of a training."""
+    section = dict.fromkeys(NAMES) | {"seed": 1} | options
+    return {"env": env, "env_kwargs": {}, "train": with_defaults(section, env)}
+
+
+def same(one, other) -> bool:
+    """Return whether two trainings kept the same weights."""
+    pairs = [(one.record.kept[step], other.record.kept[step]) for step in (0, 4096)]
+    return all(np.array_equal(a[name], b[name]) for a, b in pairs for name in a)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+def test_same_seed_gives_the_same_weights_in_two_processes(tmp_path, algorithm):
+    options = {**SHORT, "algorithm": algorithm, "processes": 2}
+    one, again = (train(configured(CART, **options), tmp_path / "a.pt") for _ in range(2))
+    assert same(one, again) and {0, 4096} <= one.record.kept.keys()
+    other = train(configured(CART, **options | {"seed": 2}), tmp_path / "a.pt")
+    assert not same(one, other)
+    evaluations = metrics_of(one)["evaluations"]
+    assert [row["decisions"] for row in evaluations] == [0, 2048, 4096]
+    assert all(len(row["returns"]) == 3 for row in evaluations)
+    table = (tmp_path / "progress.csv").read_text().splitlines()
+    assert table[0].startswith("time/total_timesteps,time/time_elapsed") and len(table) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("env", "algorithm", "options", "wanted"),
+    [(CART, "ppo", {}, 475), ("MountainCar-v0", "dqn", {}, -115)],
+)
+def test_network_plays_gymnasiums_environment(tmp_path, env, algorithm, options, wanted):
+    """The NumPy network of the best checkpoint solves other episodes in a plain loop."""
+    config = configured(env, **options)
+    record = train(config, tmp_path / "a.pt").record
+    assert config["train"]["algorithm"] == algorithm
+    network = NumpyNetwork.of(record.kept[record.best.checkpoint_step], np.float64)
+    envs, returns = gymnasium.make(env), []
+    for seed in range(100):
+        obs, total, over, steps = envs.reset(seed=seed)[0], 0.0, False, 0
+        while not over:
+            if steps % config["train"]["frame_skip"] == 0:
+                action = int(network.act(obs[None].astype(np.float64))[0])
+            obs, reward, terminated, truncated, _ = envs.step(action)
+            total, steps, over = total + reward, steps + 1, terminated or truncated
+        returns.append(total)
+    assert np.mean(returns) >= wanted
+
+
+def stopped_soon(config, saved, seconds: float) -> str:
+    """Train until a SIGTERM after some seconds, and return the message."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    with pytest.raises(Stopped) as stop:
+        train(config, saved)
+    timer.join()
+    return str(stop.value)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+def test_stopped_training_resumes(tmp_path, algorithm):
+    saved, options = tmp_path / "checkpoint.pt", {**SHORT, "algorithm": algorithm}
+    options |= {"processes": 2, "total_timesteps": 10**7, "eval_freq": 10**7, "checkpoints": []}
+    message = stopped_soon(configured(CART, **options), saved, 12)
+    assert f"decisions in {saved}. Run the same command to resume." in message
+    done = int(message.split("Saved after ")[1].split()[0].replace(",", ""))
+    saved_rows = (tmp_path / "progress.csv").read_text()
+    end = options | {"total_timesteps": 10**7, "reward_threshold": 0.0, "eval_freq": done + 1}
+    with pytest.raises(GoalreelError, match="train.gamma is 0.99, not 0.5") as error:
+        train(configured(CART, **options | {"gamma": 0.5}), saved)
+    assert "Restore these settings, or delete it" in str(error.value)
+    record = train(configured(CART, **end), saved).record
+    assert record.sessions == 2 and record.decisions > done
+    assert (tmp_path / "progress.csv").read_text().startswith(saved_rows)
+    content = saved.read_bytes()
+    saved.write_bytes(content[:5000] + bytes(100) + content[5100:])
+    with pytest.raises(GoalreelError, match="Cannot resume from it. Delete it to start"):
+        train(configured(CART, **options), saved)
+
+
+def test_lost_process_ends_the_training_with_a_message(tmp_path):
+    options = SHORT | {"processes": 2, "total_timesteps": 10**7, "eval_freq": 10**7}
+
+    def kill() -> None:
+        while not multiprocessing.active_children():
+            time.sleep(0.1)
+        time.sleep(10)
+        for child in multiprocessing.active_children():
+            os.kill(child.pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    with pytest.raises(GoalreelError, match="killed by SIGKILL.*Run the same command again"):
+        train(configured(CART, **options), tmp_path / "checkpoint.pt")
+    thread.join()
+    assert not multiprocessing.active_children()
+
+
+def test_threshold_ends_a_training(tmp_path):
+    options = SHORT | {"reward_threshold": 5.0}
+    record = train(configured(CART, **options), tmp_path / "a.pt").record
+    assert record.decisions == 0 and len(record.evaluations) == 1
+
+
+def test_events_are_written_for_tensorboard(tmp_path):
+    accumulator = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator", reason="takes tensorboard"
+    )
+    train(configured(CART, **SHORT), tmp_path / "a.pt")
+    events = accumulator.EventAccumulator(str(tmp_path))
+    events.Reload()
+    assert [event.step for event in events.Scalars("eval/ep_rew_mean")] == [0, 2048, 4096]
+
+
+def test_presets_have_all_options_of_their_algorithm():
+    for env in ("ALE/Pong-v5", "SuperMarioBros-1-1-v0", CART, "MountainCar-v0", "Any-v0"):
+        for algorithm in ("dqn", "ppo", None):
+            section = configured(env, algorithm=algorithm)["train"]
+            missing = {name for name, value in section.items() if value is None}
+            other = "ppo" if section["algorithm"] == "dqn" else "dqn"
+            own = DEFAULTS[section["algorithm"]].keys()
+            assert missing <= (DEFAULTS[other].keys() - own) | {
+                *("network", "reward_threshold", "pixels")
+            }
+            assert json.dumps(section)

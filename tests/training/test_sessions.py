@@ -95,7 +95,7 @@ def test_stopped_training_resumes(tmp_path, algorithm):
     done = int(message.split("Saved after ")[1].split()[0].replace(",", ""))
     saved_rows = (tmp_path / "progress.csv").read_text()
     end = options | {"total_timesteps": 10**7, "reward_threshold": 0.0, "eval_freq": done + 1}
-    with pytest.raises(GoalreelError, match="train.gamma is 0.99, not 0.5") as error:
+    with pytest.raises(GoalreelError, match="train.gamma is 0.9., not 0.5") as error:
         train(configured(CART, **options | {"gamma": 0.5}), saved)
     assert "Restore these settings, or delete it" in str(error.value)
     record = train(configured(CART, **end), saved).record

@@ -67,7 +67,8 @@ DISTRIBUTIONS["yaml"] = "pyyaml"
 # Users of models, datasets and Super Mario Bros install these, as pyarrow takes 170 MB.
 THEIRS = {"stable_baselines3", "minari", "pyarrow", "stable_retro"}
 THEIRS |= {"pydantic_core", "typing_extensions"}  # they come with pydantic
-BY_NAME = {"report": {"pyarrow"}, "training": {"ale-py"}}  # imported by name if a game needs it
+# Imported by name if a game needs it, or by a film only for a network of the user's own.
+BY_NAME = {"report": {"pyarrow"}, "training": {"ale-py", "torch"}}
 
 
 def imported_packages(paths: Iterable[Path]) -> set[str]:
@@ -102,7 +103,7 @@ def test_conda_environments_pin_the_imports_of_their_stages(environment):
     packages = set(re.findall(r"^ {6}- (\S+)$", text, re.M))
     stages = [name for name, stage in STAGES.items() if stage.conda == environment]
     paths = [path for stage in stages for path in of_stage(stage)]
-    expected = imported_packages(paths) - THEIRS | BY_NAME.get(environment, set())
+    expected = imported_packages(paths) - THEIRS - {"torch"} | BY_NAME.get(environment, set())
     assert {package.split("==")[0] for package in packages} == expected
     pinned = {f"{name}=={version}" for name, version in pins("train").items()}
     assert packages - {"pyarrow==26.0.1"} <= pinned

@@ -150,7 +150,7 @@ CODE_EDITS = {
     "goalreel/files/npz.py": NOTHING,
     "goalreel/workflow/job_events.py": NOTHING,
     "goalreel/verification/replay.py": NOTHING,
-    "goalreel/policies/network.py": NOTHING,
+    "goalreel/policies/numpy_network.py": NOTHING,
     "goalreel/policies/stable_baselines3.py": NOTHING,
     "goalreel/simulation/recording_file.py": NOTHING,
     "goalreel/rendering/frame_recorder.py": NOTHING,

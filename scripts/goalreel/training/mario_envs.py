@@ -23,7 +23,7 @@ from goalreel.training.processes import Group
 from goalreel.training.settings import Settings
 
 _SEGMENT = 64  # pixels
-_SEGMENTS = 128  # more than the longest level has
+_SEGMENTS = 256  # more than the longest level has
 _BEHIND = 3  # segments after which a game's earlier snapshot is good, and that a start lies before
 _KEPT, _REPLACED = 64, 0.3  # snapshots of a segment, and the probability that one is replaced
 _FORGET = 0.93  # factor of older counts with each update, or each game from the start
@@ -35,6 +35,8 @@ _FLAG, _DEATH, _DECISION, _PIXELS = 2.0, -1.5, -0.01, 40.0  # rewards; pixels of
 _NOISES = (0.0, 0.0), (0.25, 0.0), (0.0, 0.02)
 _PATHS = 4  # that each process searches
 _PATH_DECISIONS = 24  # that the search plays from a cell
+_SEARCH = 100_000  # decisions after which a search ends with the path that came furthest
+_ANOTHER_AREA = 500  # pixels that a position jumps by if Mario enters another area
 _CELL = 24, 32  # pixels, across and down
 _LIKELY = (1, 4, 6, 6, 10, 2, 1)  # weights of the actions in the search
 
@@ -47,12 +49,18 @@ class _Game:
     stack: np.ndarray  # (stack, 84, 84) uint8
     from_reset: bool
     noise: tuple[float, float]  # of its decisions: the shares of repeated and of random actions
-    best: int = 0  # the furthest position
+    base: int = 0  # the pixels of the areas before this one
+    best: int = 0  # the furthest position, with them
     return_: float = 0.0
     steps: int = 0
     idle: int = 0  # decisions since then
     action: int = 0  # the previous one
-    marks: list = field(default_factory=list)  # segments entered, with their snapshots
+    marks: list = field(default_factory=list)  # segments entered, with where they start
+
+    @property
+    def start(self) -> "Start":
+        """This moment of the game."""
+        return self.env.snapshot(), self.stack, self.base
 
 
 class MarioEnvs(Envs):
@@ -81,10 +89,10 @@ class MarioEnvs(Envs):
         """Take (num_envs,) actions, one game after another."""
         rewards, terminated, truncated, next_obs, ended = [], [], [], [], []
         for index, (game, action) in enumerate(zip(self._games, actions.tolist(), strict=True)):
-            before = game.env.x_pos, game.best
+            before = game.base + game.env.x_pos, game.best
             over = self._play(game, action)
-            x, is_flag = game.env.x_pos, game.env.flag_get
-            reward = max(-10, min(10, x - before[0])) / _PIXELS + _DECISION
+            position, is_flag = game.base + game.env.x_pos, game.env.flag_get
+            reward = max(-10, min(10, position - before[0])) / _PIXELS + _DECISION
             reward += _FLAG if is_flag else _DEATH if over else 0.0
             is_stuck = not over and game.idle >= _PATIENCE
             rewards.append(reward)
@@ -109,14 +117,13 @@ class MarioEnvs(Envs):
         elif draw < repeated + random_:
             action = self._rng.randrange(self.num_actions)
         game.action = action
-        reward, over = game.env.advance(action, self._frame_skip)
         x = game.env.x_pos
-        game.idle = 0 if x > game.best else game.idle + 1
-        game.best, game.return_, game.steps = (
-            max(x, game.best),
-            game.return_ + reward,
-            game.steps + 1,
-        )
+        reward, over = game.env.advance(action, self._frame_skip)
+        game.base += area_change(x, game.env.x_pos)
+        position = game.base + game.env.x_pos
+        game.idle = 0 if position > game.best else game.idle + 1
+        game.best = max(position, game.best)
+        game.return_, game.steps = game.return_ + reward, game.steps + 1
         game.stack = np.concatenate([game.stack[1:], self._picture(game.env, chosen)[None]])
         return over
 
@@ -129,9 +136,10 @@ class MarioEnvs(Envs):
         noise = self._rng.choice(_NOISES) if self._starts else _NOISES[0]
         start = self._starts and self._starts.draw()
         if start:
-            snapshot, stack = start
+            snapshot, stack, base = start
             env.restore(snapshot)
-            return _Game(env, stack, from_reset=False, noise=noise, best=env.x_pos)
+            best = base + env.x_pos
+            return _Game(env, stack, from_reset=False, noise=noise, base=base, best=best)
         env.reset(seed=self._rng.getrandbits(31))
         env.advance(0, 1 + self._rng.randint(0, self._task.preprocessing["noop"]))
         picture = self._picture(env, 0)
@@ -145,7 +153,7 @@ class MarioEnvs(Envs):
         stack = np.repeat(self._picture(env, 0)[None], self._task.preprocessing["stack"], 0)
         game = _Game(env, stack, from_reset=True, noise=_NOISES[0])
         for action in path:
-            self._starts.kept[env.x_pos // _SEGMENT].append((env.snapshot(), game.stack))
+            self._starts.kept[(game.base + env.x_pos) // _SEGMENT].append(game.start)
             self._play(game, action)
 
     def exchange(self, group: Group) -> None:
@@ -204,7 +212,7 @@ class _Starts:
         old, now = before // _SEGMENT, game.best // _SEGMENT
         if now > old:
             self._new[:, old:now] += 1
-            game.marks.append((now, (game.env.snapshot(), game.stack)))
+            game.marks.append((now, game.start))
         while game.marks and (now >= game.marks[0][0] + _BEHIND or is_flag):
             segment, start = game.marks.pop(0)
             kept = self.kept[segment]
@@ -245,20 +253,26 @@ class _Starts:
         self._from_reset = state["from_reset"]
 
 
+def area_change(before: int, after: int) -> int:
+    """Return the pixels by which Mario's position jumped back, 0 if he is in the same area."""
+    return before - after if abs(before - after) > _ANOTHER_AREA else 0
+
+
 def search(env: MarioEnv, rng: random.Random, frame_skip: int) -> list[int]:
-    """Return actions from the level's start to the flag, for an environment without sticky ones.
+    """Return actions from the level's start to the flag, or as far as the search came.
 
     It remembers a snapshot for each cell of the level, returns to a far one that it has seldom
-    chosen, and acts at random from there.
+    chosen, and acts at random from there. The environment must have no sticky actions.
     """
     env.reset(seed=0)
     env.advance(0)
-    cells: dict[tuple, list] = {(0, 0): [env.snapshot(), [], 0]}  # snapshot, path, times chosen
-    while True:
+    # Snapshot, pixels of the areas before, path, and how often it was chosen, by cell.
+    cells: dict[tuple, list] = {(0, 0): [env.snapshot(), 0, [], 0]}
+    for _ in range(_SEARCH // _PATH_DECISIONS):
         keys = sorted(cells, reverse=True)[: 20 if rng.random() < 0.8 else None]
-        key = rng.choices(keys, [1 / (1 + cells[key][2]) ** 2 for key in keys])[0]
-        cells[key][2] += 1
-        snapshot, path, _ = cells[key]
+        key = rng.choices(keys, [1 / (1 + cells[key][3]) ** 2 for key in keys])[0]
+        cells[key][3] += 1
+        snapshot, base, path, _ = cells[key]
         path, left = list(path), 0
         env.restore(snapshot)
         for _ in range(_PATH_DECISIONS):
@@ -266,11 +280,15 @@ def search(env: MarioEnv, rng: random.Random, frame_skip: int) -> list[int]:
                 action, left = rng.choices(range(7), _LIKELY)[0], rng.randint(1, 8)
             left -= 1
             path.append(action)
+            x = env.x_pos
             _, over = env.advance(action, frame_skip)
             if over:
                 if env.flag_get:
                     return path
                 break
-            cell = env.x_pos // _CELL[0], env.y_pos // _CELL[1]
-            if cell not in cells or len(path) < len(cells[cell][1]):
-                cells[cell] = [env.snapshot(), list(path), cells[cell][2] if cell in cells else 0]
+            base += area_change(x, env.x_pos)
+            cell = (base + env.x_pos) // _CELL[0], env.y_pos // _CELL[1]
+            chosen = cells[cell][3] if cell in cells else 0
+            if cell not in cells or len(path) < len(cells[cell][2]):
+                cells[cell] = [env.snapshot(), base, list(path), chosen]
+    return cells[max(cells)][2]

@@ -26,6 +26,12 @@ DEFAULTS = {
     },
 }
 _PIXELS = {"processes": 2, "frame_skip": 4}
+_MARIO = _PIXELS | {
+    **{"algorithm": "ppo", "network": "narrow", "total_timesteps": 2_000_000, "n_envs": 32},
+    **{"n_steps": 64, "batch_size": 512, "n_epochs": 4, "learning_rate": 5e-4, "gamma": 0.92},
+    **{"ent_coef": 0.004, "vf_coef": 0.25, "max_grad_norm": 1, "starts": "failures"},
+    **{"eval_freq": 100_000},
+}
 # Values apply if the training has the preset's algorithm, and those of `_PIXELS` always. The first
 # prefix of an id that fits is taken. docs/benchmarks/training.md has what these presets learned.
 PRESETS: dict[str, dict] = {
@@ -37,13 +43,8 @@ PRESETS: dict[str, dict] = {
         **{"train_freq": 16, "batch_size": 128, "learning_rate": 5e-4, "max_grad_norm": 10},
         **{"target_update_interval": 2_000, "n_steps": 10, "n_eval_episodes": 10},
     },
-    "SuperMarioBros-": _PIXELS
-    | {
-        **{"algorithm": "ppo", "network": "narrow", "total_timesteps": 2_000_000, "n_envs": 32},
-        **{"n_steps": 64, "batch_size": 512, "n_epochs": 4, "learning_rate": 5e-4, "gamma": 0.92},
-        **{"ent_coef": 0.004, "vf_coef": 0.25, "max_grad_norm": 1, "starts": "failures"},
-        **{"eval_freq": 100_000},
-    },
+    "SuperMarioBros-v": _MARIO | {"starts": "reset"},  # the whole game
+    "SuperMarioBros-": _MARIO,
     # With decisions of 12 steps, random play reaches the goal in 5.1% of episodes.
     "MountainCar-": {
         **{"algorithm": "dqn", "frame_skip": 12, "network": [128, 128], "learning_rate": 4e-3},

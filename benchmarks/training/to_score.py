@@ -85,30 +85,21 @@ def plain(referee: Referee, seed: int, **options) -> None:
     train(Settings(**options), referee, seed)
 
 
-def sb3_dqn(referee: Referee, seed: int) -> None:
-    """Train by Stable-Baselines3's DQN: dqn.yml of RL Baselines3 Zoo."""
-    learn_by_sb3(
-        *("DQN", 1, referee, seed),
-        **{"learning_rate": 1e-4, "batch_size": 32, "buffer_size": 100_000, "train_freq": 4},
-        **{"learning_starts": 100_000, "target_update_interval": 1000, "gradient_steps": 1},
-        **{"exploration_fraction": 0.1, "exploration_final_eps": 0.01},
-    )
-
-
-def sb3_ppo(referee: Referee, seed: int) -> None:
-    """Train by Stable-Baselines3's PPO: ppo.yml of RL Baselines3 Zoo."""
-    learn_by_sb3(
-        *("PPO", 8, referee, seed),
-        **{"n_steps": 128, "n_epochs": 4, "batch_size": 256, "vf_coef": 0.5, "ent_coef": 0.01},
-        **{"learning_rate": lambda left: 2.5e-4 * left, "clip_range": lambda left: 0.1 * left},
-    )
-
-
+# The hyperparameters of Stable-Baselines3 are in dqn.yml and ppo.yml of RL Baselines3 Zoo.
 PROGRAMS = {
     "goalreel": lambda referee, seed: goalreel(referee, seed=seed),
     "AtariVectorEnv": partial(plain, vector=True, envs=8, fused=True),
-    "Stable-Baselines3, PPO": sb3_ppo,
-    "Stable-Baselines3, DQN": sb3_dqn,
+    "Stable-Baselines3, PPO": partial(
+        *(learn_by_sb3, "PPO", 8),
+        **{"n_steps": 128, "n_epochs": 4, "batch_size": 256, "vf_coef": 0.5, "ent_coef": 0.01},
+        **{"learning_rate": lambda left: 2.5e-4 * left, "clip_range": lambda left: 0.1 * left},
+    ),
+    "Stable-Baselines3, DQN": partial(
+        *(learn_by_sb3, "DQN", 1),
+        **{"learning_rate": 1e-4, "batch_size": 32, "buffer_size": 100_000, "train_freq": 4},
+        **{"learning_starts": 100_000, "target_update_interval": 1000, "gradient_steps": 1},
+        **{"exploration_fraction": 0.1, "exploration_final_eps": 0.01},
+    ),
     "like CleanRL": partial(
         plain, start=80_000, exploration=1_000_000, epsilon=0.01, target_every=250
     ),

@@ -124,6 +124,18 @@ def test_learning_follows_the_options():
 
 
 @pytest.mark.parametrize("kind", [Dqn, Ppo])
+def test_gradients_have_no_limit_at_0(kind):
+    changes = []
+    for limit in (0, 1e-9):
+        algorithm = learner(kind, max_grad_norm=limit, learning_starts=20)
+        before = algorithm.network.actions.weight.clone()
+        algorithm.optimizer = torch.optim.SGD(algorithm.network.parameters(), 1e-3)
+        algorithm.iterate(0)
+        changes.append((algorithm.network.actions.weight - before).abs().max().item())
+    assert changes[0] > 1e3 * changes[1]
+
+
+@pytest.mark.parametrize("kind", [Dqn, Ppo])
 def test_saved_state_continues_with_the_same_updates(kind):
     options = {"n_steps": 3, "batch_size": 8, "learning_starts": 20}
     one, other = learner(kind, **options), learner(kind, **options)

@@ -7,6 +7,7 @@ Huber loss is that of Stable-Baselines3's DQN.
 """
 
 import copy
+import math
 
 import numpy as np
 import torch
@@ -116,7 +117,7 @@ class Dqn:
         self.optimizer.zero_grad()
         loss.backward()
         self._group.average_gradients(self.network.parameters())
-        nn.utils.clip_grad_norm_(self.network.parameters(), settings.max_grad_norm)
+        nn.utils.clip_grad_norm_(self.network.parameters(), settings.max_grad_norm or math.inf)
         self.optimizer.step()
         self.updates += 1
         if self.updates % 64 == 0:

@@ -1,6 +1,5 @@
 """Evaluate a network in a training: greedy games from seeds that are the same each time."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,12 +31,6 @@ class Evaluation:
         names = {"ep_rew_mean": "return_", "ep_len_mean": "steps"}
         names |= {"distance_mean": "distance", "success_rate": "success"}
         return {name: self.mean(own) for name, own in names.items()}
-
-    @property
-    def score(self) -> tuple[float, float]:
-        """The rank of a checkpoint: the share of successes if known, then the return."""
-        success = self.mean("success")
-        return 0.0 if math.isnan(success) else success, self.mean("return_")
 
 
 @torch.no_grad()

@@ -6,6 +6,8 @@ value of its last observation, and rewards are divided by the standard deviation
 returns so far, as by its VecNormalize. Advantages are normalized over all steps of an update.
 """
 
+import math
+
 import numpy as np
 import torch
 from torch import nn
@@ -144,7 +146,9 @@ class Ppo:
                 self.optimizer.zero_grad()
                 loss.backward()
                 self._group.average_gradients(self.network.parameters())
-                nn.utils.clip_grad_norm_(self.network.parameters(), settings.max_grad_norm)
+                nn.utils.clip_grad_norm_(
+                    self.network.parameters(), settings.max_grad_norm or math.inf
+                )
                 self.optimizer.step()
                 updates += 1
                 with torch.no_grad():

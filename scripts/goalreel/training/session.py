@@ -45,8 +45,8 @@ class Record:
 
     @property
     def best(self) -> Evaluation:
-        """The evaluation with the highest score, the earliest of equal ones."""
-        return max(self.evaluations, key=lambda evaluation: evaluation.score)
+        """The evaluation with the highest mean return, the earliest of equal ones."""
+        return max(self.evaluations, key=lambda evaluation: evaluation.mean("return_"))
 
     def state(self) -> dict:
         """Return plain values and tensors."""

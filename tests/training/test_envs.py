@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -9,8 +10,13 @@ import pytest
 
 pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 
+from trained_policies import random_policy  # noqa: E402
+
+from goalreel.environments.environment import make_environment  # noqa: E402
 from goalreel.errors import GoalreelError  # noqa: E402
+from goalreel.policies.policy import make_policy  # noqa: E402
 from goalreel.policies.preprocessing import WARPS  # noqa: E402
+from goalreel.simulation.episodes import simulate_episodes  # noqa: E402
 from goalreel.training.envs import episode_seeds  # noqa: E402
 from goalreel.training.settings import Settings, with_defaults  # noqa: E402
 from goalreel.training.tasks import make_envs, make_task  # noqa: E402
@@ -155,6 +161,30 @@ def test_mario_training_begins_where_it_fails():
         step = plain.step(actions)
         for game in step.ended:
             assert not game.success and 40 < game.distance < 3161
+
+
+@NEEDS_MARIO
+def test_films_of_mario_show_what_a_training_sees(tmp_path):
+    env, kwargs = "SuperMarioBros-1-1-v0", {"repeat_action_probability": 0.0}
+    policy = make_policy({"name": "trained", "file": random_policy(tmp_path / "a.npz", env, 7)})
+    decisions = []
+
+    def act(stacks):
+        actions = policy.act_on(stacks)
+        decisions.append((stacks[0], actions))
+        return actions
+
+    film, seeds = make_environment({"env": env, "env_kwargs": kwargs}), np.array([3])
+    simulate_episodes(seeds, film, replace(policy, act_on=act), np.array([300]))
+    _, envs = made(env, range(1), kwargs, starts="reset")
+    (game,), (filmed,) = envs._games, policy.generators(seeds)
+    game.env.reset(seed=0)
+    game.env.advance(0, filmed.noops)
+    game.stack = np.repeat(envs._picture(game.env, 0)[None], 4, 0)
+    for stack, action in decisions:
+        assert np.array_equal(envs.obs[0], stack)
+        envs.step(action)
+    assert filmed.noops and len(decisions) > 50
 
 
 @pytest.mark.parametrize(

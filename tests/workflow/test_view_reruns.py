@@ -161,6 +161,7 @@ LEARNER_EDITS = [
     ({"overlay": {"caption": "{return:g}"}}, {"encode": 1, "concat": 1}),
     ({"render": {"scale": 1}}, {"encode": 1, "concat": 1, "training_progress": 1}),
     ({"policy": {"checkpoint": 0}}, PLAYED),
+    ({"sticky_actions": 0.5}, PLAYED),
     ({"train": {"seed": 8}}, NOTHING),  # the file is of another training
     ("policies/numpy_network.py", PLAYED),
     ("views/learning_film.py", {"training_progress": 1}),

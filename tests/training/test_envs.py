@@ -192,6 +192,7 @@ def test_films_of_mario_show_what_a_training_sees(tmp_path):
     [
         ("Pendulum-v1", (), {}, "env: 'Pendulum-v1' has continuous actions. Training needs"),
         ("CartPole-v1", (), {"network": "small"}, "train.network: 'small' is for frames"),
+        (CAR, (), {"pixels": True, "network": [64, 64]}, r"\[64, 64\] is for states, but"),
     ],
 )
 def test_unfit_tasks_are_named(env, wrappers, options, message):

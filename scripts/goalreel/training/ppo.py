@@ -52,7 +52,8 @@ class Ppo:
         self._rng = torch.Generator().manual_seed(seed)
         count, shape = settings.n_steps, envs.obs.shape
         dtype = torch.uint8 if envs.obs.dtype == np.uint8 else torch.float32
-        self._obs = torch.empty((count, *shape), dtype=dtype)
+        # Frames of a stack come last, as convolutions take them.
+        self._obs = torch.empty((count, shape[0], *shape[2:], shape[1]), dtype=dtype)
         self._actions = torch.zeros((count, shape[0]), dtype=torch.long)
         self._logs, self._rewards, self._over = torch.zeros((3, count, shape[0]))
         self._values = torch.zeros((count + 1, shape[0]))
@@ -74,16 +75,16 @@ class Ppo:
         return games
 
     @torch.no_grad()
-    def _evaluate(self, obs: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        logits, values = self.network(torch.from_numpy(obs).to(self._device), self._dtype)
+    def _evaluate(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        logits, values = self.network(obs.to(self._device), self._dtype)
         return logits.cpu(), values.cpu()
 
     def _play(self) -> list[EndedGame]:
         games = []
         self._cut_values = torch.zeros_like(self._rewards)
         for step in range(self._settings.n_steps):
-            self._obs[step] = torch.from_numpy(self._envs.obs)
-            logits, self._values[step] = self._evaluate(self._envs.obs)
+            self._obs[step] = torch.from_numpy(self._envs.obs).movedim(1, -1)
+            logits, self._values[step] = self._evaluate(self._obs[step].movedim(-1, 1))
             logs = logits.log_softmax(1)
             actions = torch.multinomial(logs.exp(), 1, generator=self._rng)
             self._actions[step], self._logs[step] = actions[:, 0], logs.gather(1, actions)[:, 0]
@@ -92,10 +93,10 @@ class Ppo:
             self._over[step] = torch.from_numpy(played.terminated | played.truncated)
             cut = played.truncated & ~played.terminated
             if cut.any():
-                values = self._evaluate(played.next_obs[cut])[1]
+                values = self._evaluate(torch.from_numpy(played.next_obs[cut]))[1]
                 self._cut_values[step, torch.from_numpy(cut)] = values
             games += played.ended
-        self._values[-1] = self._evaluate(self._envs.obs)[1]
+        self._values[-1] = self._evaluate(torch.from_numpy(self._envs.obs))[1]
         return games
 
     def _advantages(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -134,8 +135,10 @@ class Ppo:
         updates = 0
         for _ in range(settings.n_epochs):
             for part in torch.randperm(len(returns), generator=self._rng).split(size):
-                obs, actions, logs, gains, targets = (column[part] for column in columns)
-                logits, values = self.network(obs, self._dtype)
+                # `column[part]` takes ten times as long for frames.
+                obs, *rows = (column.index_select(0, part) for column in columns)
+                actions, logs, gains, targets = rows
+                logits, values = self.network(obs.movedim(-1, 1), self._dtype)
                 chosen = Categorical(logits=logits)
                 ratio = (chosen.log_prob(actions) - logs).exp()
                 clipped = ratio.clamp(1 - settings.clip_range, 1 + settings.clip_range)

@@ -32,7 +32,7 @@ _PATIENCE = 100  # decisions without progress that end a game
 _FLAG, _DEATH, _DECISION, _PIXELS = 2.0, -1.5, -0.01, 40.0  # rewards; pixels of a reward of 1
 # Shares of repeated and of random decisions in the games of a training, besides sticky actions, so
 # that a policy withstands more than it is tested with.
-_NOISES = (0.0, 0.0), (0.25, 0.0), (0.0, 0.02)
+_NOISES = (0.0, 0.0), (0.25, 0.0), (0.0, 0.04)
 _PATHS = 4  # that each process searches
 _PATH_DECISIONS = 24  # that the search plays from a cell
 _SEARCH = 100_000  # decisions after which a search ends with the path that came furthest

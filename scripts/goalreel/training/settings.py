@@ -27,7 +27,7 @@ DEFAULTS = {
 }
 _PIXELS = {"processes": 2, "frame_skip": 4}
 _MARIO = _PIXELS | {
-    **{"algorithm": "ppo", "network": "narrow", "total_timesteps": 2_000_000, "n_envs": 32},
+    **{"algorithm": "ppo", "network": "narrow", "total_timesteps": 1_000_000, "n_envs": 32},
     **{"n_steps": 64, "batch_size": 512, "n_epochs": 4, "learning_rate": 5e-4, "gamma": 0.92},
     **{"ent_coef": 0.004, "vf_coef": 0.25, "max_grad_norm": 1, "starts": "failures"},
     **{"eval_freq": 100_000},

@@ -31,7 +31,7 @@ NEEDS_MARIO = pytest.mark.skipif(
 
 def made(env: str, indices: range, kwargs=None, wrappers=(), **options):
     """Return a task, and its environments of some indices from the seed 7."""
-    section = dict.fromkeys(("algorithm", "network", "frame_skip", "starts"))
+    section = dict.fromkeys(("algorithm", "network", "frame_skip", "starts", "threads"))
     section = with_defaults(section | {"pixels": False} | options, env)
     config = {"env": env, "env_kwargs": kwargs or {}, "env_wrappers": wrappers, "train": section}
     task = make_task(config, Settings(**section))

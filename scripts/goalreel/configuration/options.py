@@ -266,6 +266,8 @@ class Train(Section):
     processes: integer(1, 1024) | None = None
     """The number of processes. Each plays its share of the environments and computes its share of
     each batch. Another number gives other weights."""
+    threads: integer(1, 1024) | None = None
+    """PyTorch's threads in each process. Another number gives other weights."""
     frame_skip: integer(1, 60) | None = None
     """The number of frames for which each action is repeated. A network that sees frames sees one
     of them."""

@@ -7,6 +7,7 @@ import numpy as np
 from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.policies.preprocessing import SIDE
 from goalreel.training.envs import EndedGame, Envs, Step, Task
+from goalreel.training.settings import Settings
 
 _MAX_FRAMES = 18_000  # per game: five minutes, as in the evaluations of Mnih et al., 2015
 
@@ -14,7 +15,7 @@ _MAX_FRAMES = 18_000  # per game: five minutes, as in the evaluations of Mnih et
 class AtariEnvs(Envs):
     """An ALE game, resized by area interpolation. Rewards are clipped to their signs."""
 
-    def __init__(self, task: Task, frame_skip: int, seed: int, indices: range):
+    def __init__(self, task: Task, settings: Settings, seed: int, indices: range):
         """Create and reset all games, each environment with its own seed."""
         spec, kwargs = find_spec(task.config["env"]), task.config.get("env_kwargs") or {}
         emulator = importlib.import_module("ale_py")
@@ -23,12 +24,12 @@ class AtariEnvs(Envs):
         self._env = importlib.import_module("ale_py.vector_env").AtariVectorEnv(
             values["game"],
             len(indices),
-            num_threads=1,
+            num_threads=min(settings.threads, len(indices)),
             autoreset_mode="SameStep",
             img_height=SIDE,
             img_width=SIDE,
             stack_num=1,
-            frameskip=frame_skip,
+            frameskip=settings.frame_skip,
             maxpool=task.preprocessing["maximum"],
             noop_max=task.preprocessing["noop"],
             use_fire_reset=task.preprocessing["fire"],

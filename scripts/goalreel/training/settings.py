@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 
 _SHARED = {
-    **{"frame_skip": 1, "network": None, "processes": 1, "max_grad_norm": 0.5},
+    **{"frame_skip": 1, "network": None, "processes": 1, "threads": 1, "max_grad_norm": 0.5},
     **{"eval_freq": 50_000, "n_eval_episodes": 20},
 }
 # RL Baselines3 Zoo's values for Atari, and for PPO in environments that it does not name.
@@ -25,23 +25,26 @@ DEFAULTS = {
         **{"ent_coef": 0.005, "vf_coef": 0.5, "starts": "reset"},
     },
 }
-_PIXELS = {"processes": 2, "frame_skip": 4}
-_MARIO = _PIXELS | {
-    **{"algorithm": "ppo", "network": "narrow", "total_timesteps": 1_000_000, "n_envs": 32},
+# Small batches cost less in one process, which need not sum gradients.
+_DQN_PIXELS = {"algorithm": "dqn", "frame_skip": 4, "threads": 2}
+_MARIO = {
+    **{"algorithm": "ppo", "frame_skip": 4, "processes": 2, "n_envs": 32, "network": "narrow"},
+    "total_timesteps": 1_000_000,
     **{"n_steps": 64, "batch_size": 512, "n_epochs": 4, "learning_rate": 5e-4, "gamma": 0.92},
     **{"ent_coef": 0.004, "vf_coef": 0.25, "max_grad_norm": 1, "starts": "failures"},
     **{"eval_freq": 100_000},
 }
-# Values apply if the training has the preset's algorithm, and those of `_PIXELS` always. The first
-# prefix of an id that fits is taken. docs/benchmarks/training.md has what these presets learned.
+# Values apply if the training has the preset's algorithm. Its `frame_skip` and number of cores
+# apply always. The first prefix of an id that fits is taken. docs/benchmarks/training.md has what
+# these presets learned.
 PRESETS: dict[str, dict] = {
-    "ALE/": _PIXELS
+    "ALE/": _DQN_PIXELS
     | {
-        **{"algorithm": "dqn", "network": "small", "dueling": True, "double": False},
-        **{"total_timesteps": 800_000, "n_envs": 16, "buffer_size": 100_000},
-        **{"learning_starts": 5_000, "exploration_fraction": 0.05, "exploration_final_eps": 0.02},
-        **{"train_freq": 16, "batch_size": 128, "learning_rate": 5e-4, "max_grad_norm": 10},
-        **{"target_update_interval": 2_000, "n_steps": 10, "n_eval_episodes": 10},
+        **{"network": "small", "dueling": True, "double": False, "n_envs": 8},
+        **{"total_timesteps": 400_000, "buffer_size": 100_000, "learning_starts": 5_000},
+        **{"exploration_fraction": 0.1, "exploration_final_eps": 0.02, "train_freq": 4},
+        **{"batch_size": 32, "learning_rate": 2e-4, "max_grad_norm": 10, "n_steps": 10},
+        **{"target_update_interval": 2_000, "eval_freq": 25_000, "n_eval_episodes": 10},
     },
     "SuperMarioBros-v": _MARIO | {"starts": "reset"},  # the whole game
     "SuperMarioBros-": _MARIO,
@@ -60,8 +63,8 @@ PRESETS: dict[str, dict] = {
     "LunarLander": {"algorithm": "ppo", "gamma": 0.999, "gae_lambda": 0.98},
     "": {"algorithm": "ppo"},
 }
-_CAR_PIXELS = _PIXELS | {
-    **{"algorithm": "dqn", "frame_skip": 12, "network": "small", "dueling": True, "gamma": 0.95},
+_CAR_PIXELS = _DQN_PIXELS | {
+    **{"frame_skip": 12, "network": "small", "dueling": True, "gamma": 0.95},
     **{"total_timesteps": 60_000, "buffer_size": 20_000, "learning_starts": 2_000},
     **{"exploration_fraction": 1 / 6, "n_steps": 10, "learning_rate": 2.5e-4, "n_envs": 8},
     **{"train_freq": 4, "batch_size": 32, "target_update_interval": 2_000, "eval_freq": 5_000},
@@ -107,7 +110,9 @@ def with_defaults(section: Mapping, env: str) -> dict:
     preset = preset_of(env, bool(section.get("pixels")))
     algorithm = section.get("algorithm") or preset["algorithm"]
     if algorithm != preset["algorithm"]:
-        preset = {name: preset[name] for name in ("frame_skip", "processes") if name in preset}
+        cores = preset.get("processes", 1) * preset.get("threads", 1)
+        split = "processes" if algorithm == "ppo" else "threads"
+        preset = {"frame_skip": preset.get("frame_skip", 1), split: cores}
     values = _SHARED | DEFAULTS[algorithm] | preset | {"algorithm": algorithm}
     total = section.get("total_timesteps") or values["total_timesteps"]
     values["checkpoints"] = [0, total // 8, total // 4, total // 2]  # networks change early on

@@ -106,7 +106,7 @@ def make_envs(task: Task, settings: Settings, seed: int, indices: range) -> Envs
     elif name.startswith("ALE/"):
         from goalreel.training.atari_envs import AtariEnvs
 
-        envs = AtariEnvs(task, settings.frame_skip, seed, indices)
+        envs = AtariEnvs(task, settings, seed, indices)
     else:
         seeds = [episode_seeds(seed, n) for n in indices]
         envs = GymnasiumEnvs(task, settings.frame_skip, seeds)

@@ -36,7 +36,7 @@ def train(config: Mapping, saved: Path, code: str = "") -> Session:
 
 def _train(group: Group, config: Mapping, saved: Path, code: str, asked: list) -> Session:
     """Train as one process of a group."""
-    torch.set_num_threads(1)  # the same weights for any number of cores
+    torch.set_num_threads(config["train"]["threads"])  # also on more or fewer cores
     session = Session(group, config, saved, code)
     if not session.run(asked):
         raise Stopped(f"Stopped by {next(iter(asked), 'a signal')}.{session.save()}")

@@ -212,7 +212,8 @@ class Plan:
 
     def threads(self, stage: str) -> int:
         """Return the number of threads of a job."""
-        return STAGES[stage].threads or self.config["train"]["processes"]
+        train = self.config["train"]
+        return STAGES[stage].threads or train["processes"] * train["threads"]
 
     def command(self, stage: str, wildcards: Mapping, files: Mapping, threads: int) -> str:
         """Return the command of a job, for its inputs and outputs by option."""

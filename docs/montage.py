@@ -19,7 +19,7 @@ from minigrid.utils.baby_ai_bot import BabyAIBot
 
 ROOT, GRID = Path(__file__).parents[1], "minigrid:BabyAI-KeyCorridorS4R3-v0"
 HERE = f"policy={__file__}"
-PONG = "policy={name: trained, file: examples/pong_policy.npz}", "sticky_actions=0"
+PONG = "policy={name: trained, file: examples/pong_policy.npz}"
 TRACK = "env_kwargs={camera_name: track}"
 # Place and size in the image, seconds to skip, and options of each film. The first is a swarm.
 FILMS = (
@@ -32,7 +32,6 @@ FILMS = (
         5,
         "env=ALE/Pong-v5",
         PONG,
-        "sticky_actions=0",
         "seeds=0-1",
         "max_episode_steps=900",
     ),

@@ -7,7 +7,8 @@ use the same network, batch size and replay ratio (8 samples per decision), Adam
     Stable-Baselines3        its DQN in its wrappers, one environment
     like CleanRL             its loop: the same wrappers, one environment, plain Adam
     AtariVectorEnv           the same loop, 8 environments of ale-py's AtariVectorEnv, fused Adam
-    goalreel                 target `train` in float32: 8 environments in two processes
+    goalreel                 target `train` in float32: 8 environments, in one process with two
+                             threads for batches of 32, and in two processes for batches of 512
     goalreel, bfloat16       the same in bfloat16, if the processor has it
 
 The peers' PyTorch has one thread or all cores, whichever is faster. The table is training_peers.csv
@@ -94,7 +95,9 @@ def ours(network: str, batch: int, stopwatch: Stopwatch, half: bool) -> None:
     same |= {"gradient_steps": 1, "buffer_size": BUFFER, "learning_starts": START}
     same |= {"exploration_fraction": 0, "exploration_final_eps": EPSILON, "n_steps": 1}
     dqn = {"algorithm": "dqn", "double": False, "dueling": False, "max_grad_norm": 10}
-    goalreel(stopwatch, **same, **dqn, n_envs=ENVS, processes=2, autocast=half)
+    split = (1, 2) if batch == BATCHES[0] else (2, 1)
+    same |= dict(zip(("processes", "threads"), split, strict=True))
+    goalreel(stopwatch, **same, **dqn, n_envs=ENVS, autocast=half)
 
 
 CONTENDERS: dict[str, Callable] = {

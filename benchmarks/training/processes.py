@@ -22,7 +22,7 @@ def train(processes: int, batch: int, stopwatch: Stopwatch) -> None:
     """Train by target `train` with its preset for ALE games, by DQN."""
     same = {"algorithm": "dqn", "learning_starts": START, "exploration_fraction": 0, "n_envs": 8}
     same |= {"batch_size": batch, "gradient_steps": STEPS, "train_freq": STEPS * batch // RATIO}
-    goalreel(stopwatch, processes=processes, **same)
+    goalreel(stopwatch, processes=processes, threads=1, **same)
 
 
 ROWS = {f"{p}, {b}": partial(train, p, b) for b in (32, 512) for p in (1, 2, 4)}

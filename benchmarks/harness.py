@@ -92,23 +92,6 @@ def rate(work: Callable[[], int], seconds: float, clock: Callable = time.process
     return units / spent
 
 
-def rate_rows(groups: Mapping, runs: int, seconds: float) -> list[list[str]]:
-    """Return a row for each contender: step, units per CPU second, ratio and its quartiles.
-
-    The first contender of a group is its baseline. A sample takes `seconds` of CPU time.
-    """
-    works = {(group, name): work for group in groups for name, work in groups[group].items()}
-    found = take_turns({key: partial(rate, work, seconds) for key, work in works.items()}, runs)
-    rows = []
-    for (group, name), rates in found.items():
-        baseline = found[group, next(iter(groups[group]))]
-        ratios = [a / b for a, b in zip(rates, baseline, strict=True)]
-        low, _, high = statistics.quantiles(ratios * 2, n=4, method="inclusive")
-        figures = f"{statistics.median(rates):,.0f}", digits(statistics.median(ratios))
-        rows.append([f"{group}: {name}", *figures, f"{digits(low)} to {digits(high)}"])
-    return rows
-
-
 # Clocks
 
 

@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> None:
     options = options.parse_args(argv)
     checkpoints = read_checkpoints(options.policy)
     settings, place = checkpoints.settings, checkpoints.choose("best")
-    network = NumpyNetwork.of(checkpoints.weights[place])
+    network = NumpyNetwork(checkpoints.weights[place], strides=settings["strides"])
     exact = MarioEnv(settings["env"], "ram", repeat_action_probability=0.0)
     path = search(exact, random.Random(SEED), settings["frame_skip"])
 
@@ -69,13 +69,16 @@ def main(argv: list[str] | None = None) -> None:
 def play(act, mode: str, games: int, settings: dict) -> list[tuple[bool, int]]:
     """Return whether each game reached the flag, and its furthest position."""
     from goalreel.environments.mario import MarioEnv
-    from goalreel.policies.preprocessing import WARPS, paint_mark
+    from goalreel.policies.preprocessing import WARPS, halve, paint_mark
 
     rng, ends, decision = random.Random(SEED), {}, 0
     probability = 0.25 if mode == "sticky frames" else 0.0
 
     def picture(env: MarioEnv, action: int) -> np.ndarray:
-        return paint_mark(WARPS[settings["warp"]](env.render()), action, settings["actions"])
+        screen = WARPS[settings["warp"]](env.render())
+        if settings["background"] is not None:
+            screen = halve(screen, settings["background"])
+        return paint_mark(screen, action, settings["actions"])
 
     envs = {
         game: MarioEnv(settings["env"], "ram", repeat_action_probability=probability)

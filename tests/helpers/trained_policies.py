@@ -10,14 +10,15 @@ ALE = {"warp": "area", "maximum": True, "noop": 30, "fire": True}
 MARIO = {"warp": "mario", "noop": 30, "marks": True}
 
 
-def random_weights(actions: int, seed: int, inputs: int = 0, hidden=(32,)) -> dict[str, np.ndarray]:
-    """Return the weights of a network of four frames, or of `inputs` numbers.
+def random_weights(actions: int, seed: int, inputs: int = 0, side: int = 84, hidden=(32,)):
+    """Return the weights of a network of four frames of a side, or of `inputs` numbers.
 
     One of frames sees only movement, so that its actions vary.
     """
     rng, shapes = np.random.default_rng(seed), {}
     if not inputs:
-        shapes, inputs = {"convolution0": (8, 4, 8, 8), "convolution1": (16, 8, 4, 4)}, 16 * 81
+        shapes = {"convolution0": (8, 4, 8, 8), "convolution1": (16, 8, 4, 4)}
+        inputs = 16 * (9 if side == 84 else 3) ** 2
     for place, outputs in enumerate((*hidden, actions)):
         shapes[f"dense{place}"], inputs = (outputs, inputs), outputs
     weights = {}
@@ -42,10 +43,13 @@ def random_policy(
     own = ALE if env.startswith("ALE/") else MARIO if "Mario" in env else {"warp": "pillow"}
     settings = {"env": env, "actions": actions, "frame_skip": 4, "module": None, "bounds": None}
     settings |= {"obs": "pixels", "obs_shape": [4, 84, 84], "stack": 4, "maximum": False}
-    settings |= {"noop": 0, "fire": False, "marks": False} | own
+    settings |= {"noop": 0, "fire": False, "marks": False, "strides": [4, 2, 1]}
+    settings |= {"background": None} | own
     if inputs:
         settings |= {"obs": "state", "obs_shape": [inputs], "stack": 1, "warp": None}
-    weights = tuple(random_weights(actions, step, inputs) for step in steps)
-    checkpoints = Checkpoints(steps, tuple(map(float, steps)), weights, settings | changes)
+    settings |= changes
+    side = settings["obs_shape"][-1]
+    weights = tuple(random_weights(actions, step, inputs, side) for step in steps)
+    checkpoints = Checkpoints(steps, tuple(map(float, steps)), weights, settings)
     write_checkpoints(path, checkpoints)
     return path

@@ -156,7 +156,10 @@ def test_saved_state_continues_with_the_same_updates(kind):
 
 @pytest.mark.parametrize(
     ("shape", "network"),
-    [((4, 84, 84), "small"), ((4, 84, 84), "narrow"), ((2, 84, 84), "nature"), ((4,), [8, 8])],
+    [
+        *(((4, 84, 84), "small"), ((4, 84, 84), "narrow"), ((2, 84, 84), "nature")),
+        *(((4, 42, 42), "tiny"), ((4,), [8, 8])),
+    ],
 )
 @pytest.mark.parametrize("dueling", [False, True])
 def test_weights_for_films_give_the_same_values(shape, network, dueling):
@@ -172,8 +175,8 @@ def test_weights_for_films_give_the_same_values(shape, network, dueling):
         values, state = made(torch.from_numpy(obs))
     if dueling and len(shape) == 3:  # else the advantages, which have the same order
         values = values - values.mean(1, keepdim=True) + state[:, None]
-    ours = NumpyNetwork.of(weights_for_acting(made, dueling)).values(obs)
-    assert np.allclose(ours, values.numpy(), atol=1e-4)
+    ours = NumpyNetwork(weights_for_acting(made, dueling), strides=made.strides)
+    assert np.allclose(ours.values(obs), values.numpy(), atol=1e-4)
     assert np.array_equal(obs, before), "a network leaves observations as they are"
 
 

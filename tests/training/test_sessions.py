@@ -71,7 +71,7 @@ def test_network_plays_gymnasiums_environment(tmp_path, env, algorithm, options,
     config = configured(env, **options)
     record = train(config, tmp_path / "a.pt").record
     assert config["train"]["algorithm"] == algorithm
-    network = NumpyNetwork.of(record.kept[record.best.checkpoint_step], np.float64)
+    network = NumpyNetwork(record.kept[record.best.checkpoint_step], np.float64)
     envs, returns = gymnasium.make(env), []
     for seed in range(100):
         obs, total, over, steps = envs.reset(seed=seed)[0], 0.0, False, 0

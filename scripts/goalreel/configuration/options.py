@@ -234,17 +234,20 @@ class Train(Section):
     pixels: Boolean = False
     """Whether MountainCar-v0 shows its frames instead of its state. ALE games, Super Mario Bros and
     your own environments with images always show frames."""
+    screen_size: Literal[42, 84] | None = None
+    """The side in pixels of the gray frames that the network sees."""
     network: (
-        Literal["small", "nature", "narrow"]
+        Literal["small", "nature", "narrow", "tiny"]
         | listed(integer(1, 10**5), "a list of numbers of hidden units")
         | _CALLABLE
         | None
     ) = None
     """The layers. For frames, `small` has 16 and 32 filters and 256 units (Mnih et al., 2013),
-    `nature` has 32, 64 and 64 filters and 512 units (Mnih et al., 2015), and `narrow` is cheaper
-    than both. For states, a list such as `[64, 64]` has the units of the hidden layers. A callable
-    of your own takes the shape of an observation and returns a `torch.nn.Module` that turns a batch
-    of observations into features, (batch, n). An edit of its file trains again."""
+    `nature` has 32, 64 and 64 filters and 512 units (Mnih et al., 2015), and `narrow` has half of
+    these. `tiny` has 16 and 32 filters and 256 units for a `screen_size` of 42. For states, a list
+    such as `[64, 64]` has the units of the hidden layers. A callable of your own takes the shape of
+    an observation and returns a `torch.nn.Module` that turns a batch of observations into features,
+    (batch, n). An edit of its file trains again."""
     dueling: Boolean | None = None
     """DQN: whether the network has one layer for the value of a state and one for the advantages of
     the actions (Wang et al., 2016)."""

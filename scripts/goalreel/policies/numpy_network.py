@@ -8,19 +8,17 @@ This module does not need PyTorch.
 
 A convolution is a matrix product: each window is copied into a row (K. Chellapilla et al., "High
 Performance Convolutional Neural Networks for Document Processing", 2006). The channels come last,
-because the products have them there. The first convolution takes 4x4 pixels of all frames as the
-channels of one place, which copies whole runs of numbers.
+because the products have them there. The first convolution takes the pixels of all frames that a
+stride covers as the channels of one place, which copies whole runs of numbers.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-STRIDES = (4, 2, 1)  # of the convolutions
-_CELL = STRIDES[0]  # pixels, the side of a place of the first convolution
 # The lead of a clear decision, in estimated errors, none of which a measured one exceeded.
 _CLEAR = 100
 
@@ -32,15 +30,12 @@ class NumpyNetwork:
     Attributes:
         weights: the arrays of one checkpoint, named as in network_file.py.
         dtype: of all sums, float32 or float64.
+        strides: of the convolutions.
     """
 
     weights: Mapping[str, np.ndarray]
-    dtype: type
-
-    @classmethod
-    def of(cls, weights: Mapping[str, np.ndarray], dtype: type = np.float32) -> "NumpyNetwork":
-        """Return the network of a checkpoint's weights."""
-        return cls(weights, dtype)
+    dtype: type = np.float32
+    strides: Sequence[int] = ()
 
     def values(self, observations: np.ndarray) -> np.ndarray:
         """Return the action values, (n, actions), rounded as the dtype does.
@@ -77,12 +72,11 @@ class NumpyNetwork:
 
     def _convolve(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the last convolution's output, (units,), and its error, given uint8 frames."""
-        side, frames = stack.shape[1] // _CELL, len(stack)
-        pixels = stack[:, : side * _CELL, : side * _CELL].view(np.uint32)  # 4 in one number
-        cells = np.ascontiguousarray(
-            pixels.reshape(frames, side, _CELL, side).transpose(1, 3, 0, 2)
-        )
-        units, error = cells.view(np.uint8).reshape(side, side, -1).astype(self.dtype), 0.0
+        cell, frames = self.strides[0], len(stack)
+        side = stack.shape[1] // cell
+        pixels = stack[:, : side * cell, : side * cell]
+        pixels = pixels.reshape(frames, side, cell, side, cell).transpose(1, 3, 0, 2, 4)
+        units, error = pixels.astype(self.dtype, order="C").reshape(side, side, -1), 0.0
         for layer in self._convolutions:
             row, views = units.reshape(-1), _windows(units, layer.kernel, layer.stride)
             error = layer.error(error, math.sqrt(row @ row))
@@ -93,17 +87,17 @@ class NumpyNetwork:
 
     @cached_property
     def _in_float64(self) -> "NumpyNetwork":
-        return NumpyNetwork(self.weights, np.float64)
+        return NumpyNetwork(self.weights, np.float64, self.strides)
 
     @cached_property
     def _convolutions(self) -> list["_Layer"]:
         layers = []
         for place, name in enumerate(_layers(self.weights, "convolution")):
-            weights, stride = self.weights[f"{name}.weight"], STRIDES[place]
+            weights, stride = self.weights[f"{name}.weight"], self.strides[place]
             filters, channels, kernel, _ = weights.shape
-            if place == 0:  # cells of 4x4 pixels
-                kernel, stride = kernel // _CELL, 1
-                cut = weights.reshape(filters, channels, kernel, _CELL, kernel, _CELL)
+            if place == 0:
+                kernel, cell, stride = kernel // stride, stride, 1
+                cut = weights.reshape(filters, channels, kernel, cell, kernel, cell)
                 weights = cut.transpose(0, 1, 3, 5, 2, 4).reshape(filters, -1, kernel, kernel)
             layers.append(self._layer(name, weights.transpose(0, 2, 3, 1), kernel, stride))
         return layers

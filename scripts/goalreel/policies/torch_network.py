@@ -14,11 +14,12 @@ from goalreel.errors import OptionError
 # Convolutions (filters, side of the kernel, stride) and units of the hidden layer, by name, from
 # V. Mnih et al., "Playing Atari with Deep Reinforcement Learning" (2013), section 4.1, and of
 # "Human-level control through deep reinforcement learning" (2015), "Model architecture".
-# `narrow` has half of the latter's filters and units.
+# `narrow` has half of the latter's filters and units. `tiny` is for frames of 42x42 pixels.
 NETWORKS = {
     "small": (((16, 8, 4), (32, 4, 2)), 256),
     "nature": (((32, 8, 4), (64, 4, 2), (64, 3, 1)), 512),
     "narrow": (((16, 8, 4), (32, 4, 2), (32, 3, 1)), 256),
+    "tiny": (((16, 6, 3), (32, 3, 2)), 256),
 }
 
 
@@ -33,7 +34,7 @@ class TorchNetwork(nn.Module):
         """Create random weights from PyTorch's generator.
 
         Args:
-            shape: of an observation: (stack, 84, 84) for frames, or (n,).
+            shape: of an observation: (stack, side, side) for frames, or (n,).
             num_actions: the number of actions.
             network: a name in NETWORKS, hidden units, or "module:callable", which returns the body,
                 a module from (batch, *shape) float32 to (batch, features), given `shape`.
@@ -52,6 +53,11 @@ class TorchNetwork(nn.Module):
         with torch.no_grad():
             features = self.body(torch.zeros(1, *shape)).shape[1]
         self.actions, self.state = nn.Linear(features, num_actions), nn.Linear(features, 1)
+
+    @property
+    def strides(self) -> list[int]:
+        """The strides of the convolutions."""
+        return [layer.stride[0] for layer in self.body.modules() if isinstance(layer, nn.Conv2d)]
 
     def forward(
         self, obs: torch.Tensor, dtype: torch.dtype = torch.float32
@@ -75,7 +81,7 @@ class TorchNetwork(nn.Module):
 
         To normalize the frames themselves would take as long as all layers.
         """
-        obs = obs.contiguous(memory_format=torch.channels_last).to(dtype)
+        obs = obs.to(dtype).contiguous(memory_format=torch.channels_last)
         if self._has_offset:
             obs = obs.sub_(self.offset)  # whole numbers, also in bfloat16
         first, *layers = self.body

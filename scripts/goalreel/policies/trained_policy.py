@@ -17,7 +17,7 @@ from goalreel.environments.seeding import action_generators
 from goalreel.errors import OptionError
 from goalreel.policies.network_file import Checkpoints, read_checkpoints
 from goalreel.policies.numpy_network import NumpyNetwork
-from goalreel.policies.preprocessing import SIDE, WARPS, paint_mark, shrunk
+from goalreel.policies.preprocessing import SIDE, WARPS, halve, paint_mark, shrunk
 
 _NOOP = 0
 
@@ -59,7 +59,7 @@ class TrainedPolicy:
 
             return cls(checkpoints, OwnNetwork(weights, settings).act)
         dtype = np.float32 if settings["obs"] == "pixels" else np.float64
-        return cls(checkpoints, NumpyNetwork.of(weights, dtype).act)
+        return cls(checkpoints, NumpyNetwork(weights, dtype, settings["strides"]).act)
 
     @property
     def settings(self) -> dict:
@@ -128,7 +128,7 @@ class TrainedPolicy:
         return np.array(actions, space.stored_dtype), generators
 
     def _picture(self, frame: np.ndarray, game: _Game) -> np.ndarray:
-        """Return the next observation, (stack, 84, 84) uint8; the first one repeats its picture."""
+        """Return the next observation, obs_shape, uint8; the first one repeats its picture."""
         frame = frame if game.before is None else np.maximum(game.before, frame)
         if frame.shape == (SIDE, SIDE):
             picture = frame
@@ -137,6 +137,8 @@ class TrainedPolicy:
             game.shrunk = frame, picture
         else:
             picture = WARPS[self.warp](frame)
+        if self.settings["background"] is not None:
+            picture = halve(picture, self.settings["background"])
         if self.settings["marks"]:
             picture = paint_mark(picture, game.action, self.settings["actions"])
         if game.obs is None:

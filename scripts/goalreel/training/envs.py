@@ -14,7 +14,7 @@ import numpy as np
 
 from goalreel.environments.environment import gymnasiums_environment
 from goalreel.environments.seeding import SEED_BITS
-from goalreel.policies.preprocessing import WARPS
+from goalreel.policies.preprocessing import WARPS, halve
 
 if TYPE_CHECKING:  # it needs PyTorch, and the checks of a plan do not
     from goalreel.training.processes import Group
@@ -115,16 +115,20 @@ def push_frames(stacks: np.ndarray, frames: np.ndarray, first: np.ndarray) -> np
 class StackedFrames(Envs):
     """Environments whose observations are the latest frames of others'."""
 
-    def __init__(self, envs: Envs, stack: int):
-        self._envs, self.num_actions = envs, envs.num_actions
-        self.obs = np.repeat(envs.obs[:, None], stack, axis=1)
+    def __init__(self, envs: Envs, stack: int, background: int | None = None):
+        """Stack frames, which `preprocessing.halve` makes smaller if there is a background."""
+        self._envs, self.num_actions, self._background = envs, envs.num_actions, background
+        self.obs = np.repeat(self._sized(envs.obs)[:, None], stack, axis=1)
+
+    def _sized(self, frames: np.ndarray) -> np.ndarray:
+        return frames if self._background is None else halve(frames, self._background)
 
     def step(self, actions: np.ndarray) -> Step:
         """Step the environments."""
         step = self._envs.step(actions)
         over = step.terminated | step.truncated
-        next_obs = push_frames(self.obs, step.next_obs, np.zeros_like(over))
-        self.obs = push_frames(self.obs, self._envs.obs, over)
+        next_obs = push_frames(self.obs, self._sized(step.next_obs), np.zeros_like(over))
+        self.obs = push_frames(self.obs, self._sized(self._envs.obs), over)
         return Step(step.rewards, step.terminated, step.truncated, next_obs, step.ended)
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from goalreel.environments.mario import MarioEnv
-from goalreel.policies.preprocessing import WARPS, paint_mark
+from goalreel.policies.preprocessing import WARPS, halve, paint_mark
 from goalreel.training.envs import EndedGame, Envs, Step, Task
 from goalreel.training.processes import Group
 from goalreel.training.settings import Settings
@@ -46,7 +46,7 @@ class _Game:
     """A game in progress."""
 
     env: MarioEnv
-    stack: np.ndarray  # (stack, 84, 84) uint8
+    stack: np.ndarray  # (stack, side, side) uint8
     from_reset: bool
     noise: tuple[float, float]  # of its decisions: the shares of repeated and of random actions
     base: int = 0  # the pixels of the areas before this one
@@ -82,7 +82,7 @@ class MarioEnvs(Envs):
 
     @property
     def obs(self) -> np.ndarray:
-        """The stacks, (num_envs, stack, 84, 84) uint8."""
+        """The stacks, (num_envs, stack, side, side) uint8."""
         return np.stack([game.stack for game in self._games])
 
     def step(self, actions: np.ndarray) -> Step:
@@ -129,6 +129,8 @@ class MarioEnvs(Envs):
 
     def _picture(self, env: MarioEnv, action: int) -> np.ndarray:
         picture = WARPS[self._task.preprocessing["warp"]](env.render())
+        if self._task.preprocessing["background"] is not None:
+            picture = halve(picture, self._task.preprocessing["background"])
         return paint_mark(picture, action, self.num_actions)
 
     def _begin(self, env: MarioEnv) -> _Game:

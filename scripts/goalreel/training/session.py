@@ -90,17 +90,17 @@ class Session:
                 say(f"{saved}: resumed after {self.record.decisions:,} decisions")
         self.record.sessions += 1
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self._network = _network(task, settings).to(device, memory_format=torch.channels_last)
+        self.network = _network(task, settings).to(device, memory_format=torch.channels_last)
         half = settings.autocast and task.is_pixels and computes_in_half(device)
         # Others in each session, so that a resumed training does not play the same games.
         seeds = np.random.SeedSequence([settings.seed, self.record.sessions]).generate_state(2)
         self._envs = make_envs(task, settings, int(seeds[0]), group.share(settings.n_envs))
         self._algorithm = (Dqn if settings.algorithm == "dqn" else Ppo)(
-            *(settings, self._network, self._envs, group, int(seeds[1]) + group.rank),
+            *(settings, self.network, self._envs, group, int(seeds[1]) + group.rank),
             torch.bfloat16 if half else torch.float32,
         )
         if state:
-            self._network.load_state_dict(state["network"])
+            self.network.load_state_dict(state["network"])
             self._algorithm.optimizer.load_state_dict(state["optimizer"])
             self._algorithm.load(parts[group.rank]["algorithm"])
             self._envs.load(parts[group.rank]["envs"])
@@ -153,10 +153,10 @@ class Session:
         if not passed:
             return False
         self._due, step = self._due[len(passed) :], passed[-1]
-        seconds, games = record.seconds, evaluate(self._network, self.task, settings, self._group)
+        seconds, games = record.seconds, evaluate(self.network, self.task, settings, self._group)
         record.evaluations.append(Evaluation(step, seconds, games))
         dueling = settings.algorithm == "dqn" and settings.dueling
-        record.kept[step] = weights_for_acting(self._network, dueling)
+        record.kept[step] = weights_for_acting(self.network, dueling)
         needed = {*settings.checkpoints, record.best.checkpoint_step, step}
         record.kept = {step: weights for step, weights in record.kept.items() if step in needed}
         record.seconds = time.monotonic() - self._began
@@ -197,7 +197,7 @@ class Session:
         parts = self._group.gather_to_first(part)
         if not (parts and record.decisions):
             return ""
-        state = {"record": record.state(), "network": self._network.state_dict()}
+        state = {"record": record.state(), "network": self.network.state_dict()}
         state |= {"optimizer": self._algorithm.optimizer.state_dict()}
         done = f"{record.decisions:,} of {self.settings.total_timesteps:,} decisions"
         try:

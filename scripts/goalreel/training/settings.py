@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 
 _SHARED = {
+    "screen_size": 84,
     **{"frame_skip": 1, "network": None, "processes": 1, "threads": 1, "max_grad_norm": 0.5},
     **{"eval_freq": 50_000, "n_eval_episodes": 20},
 }

@@ -55,6 +55,7 @@ def make_task(config: Mapping, settings: Settings) -> Task:
 
     name = config["env"].rpartition(":")[2]
     pixels = {"warp": "pillow", "maximum": False, "noop": 0, "fire": False, "marks": False}
+    pixels["background"] = None
     environment = gymnasiums_environment(config)
     actions, space = environment.action_space, environment.observation_space
     environment.close()
@@ -73,7 +74,11 @@ def make_task(config: Mapping, settings: Settings) -> Task:
     stack, bounds = 4, (np.float32(90), np.float32(270))  # for Mario before the sky
     own = {**pixels, "obs": "pixels", "stack": stack}
     task = Task(config, int(actions.n), (stack, SIDE, SIDE), *bounds, own)
-    return task if pixels["marks"] else replace(task, **_bounds(task, settings))
+    task = task if pixels["marks"] else replace(task, **_bounds(task, settings))
+    if (side := settings.screen_size) == SIDE:
+        return task
+    own["background"] = round(float(task.low + task.high) / 2)
+    return replace(task, shape=(stack, side, side), preprocessing=own)
 
 
 def _bounds(task: Task, settings: Settings) -> dict[str, np.float32]:
@@ -110,4 +115,6 @@ def make_envs(task: Task, settings: Settings, seed: int, indices: range) -> Envs
     else:
         seeds = [episode_seeds(seed, n) for n in indices]
         envs = GymnasiumEnvs(task, settings.frame_skip, seeds)
-    return StackedFrames(envs, stack) if task.is_pixels else envs
+    if not task.is_pixels:
+        return envs
+    return StackedFrames(envs, stack, task.preprocessing["background"])

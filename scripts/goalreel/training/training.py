@@ -78,6 +78,7 @@ def write_results(policy: Path, table: Path, metrics: Path, session: Session, sp
         **{"env": task.config["env"], "actions": task.num_actions, "obs_shape": [*task.shape]},
         **{"frame_skip": session.settings.frame_skip, **task.preprocessing},
         "module": network if is_own(network) else None,
+        "strides": None if is_own(network) else session.network.strides,
         "bounds": [task.low.tolist(), task.high.tolist()] if is_own(network) else None,
     }
     kept_means = tuple(means[step] for step in steps)

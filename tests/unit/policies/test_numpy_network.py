@@ -19,7 +19,7 @@ def random_network(seed=0, dtype=np.float32, frames=0, hidden=(64,), actions=4) 
         size = np.sqrt(2 / np.prod(shape[1:])) / (100 if name == "convolution0" else 1)
         weights[f"{name}.weight"] = rng.normal(0, size, shape).astype(np.float32)
         weights[f"{name}.bias"] = rng.normal(0, 0.1, shape[0]).astype(np.float32)
-    return NumpyNetwork.of(weights, dtype)
+    return NumpyNetwork(weights, dtype, (4, 2, 1))
 
 
 def observations(count: int, frames=0) -> np.ndarray:
@@ -32,7 +32,7 @@ def observations(count: int, frames=0) -> np.ndarray:
 @pytest.mark.parametrize(("frames", "count"), [(0, 300), (3, 40)])
 def test_network_acts_the_same_in_any_batch(frames, count):
     network, obs = random_network(frames=frames), observations(count, frames)
-    expected = NumpyNetwork(network.weights, np.float64).values(obs).argmax(axis=1)
+    expected = NumpyNetwork(network.weights, np.float64, network.strides).values(obs).argmax(axis=1)
     assert len(set(expected.tolist())) > 1
     for size in (1, 2, 7, 20):
         parts = [network.act(obs[first : first + size]) for first in range(0, count, size)]
@@ -42,7 +42,7 @@ def test_network_acts_the_same_in_any_batch(frames, count):
 @pytest.mark.parametrize(("frames", "hidden"), [(0, (64, 64)), (0, (256, 256)), (4, (64,))])
 def test_errors_are_below_their_estimate(frames, hidden):
     network, obs = random_network(3, np.float32, frames, hidden), observations(100, frames)
-    in_float64 = NumpyNetwork(network.weights, np.float64)
+    in_float64 = NumpyNetwork(network.weights, np.float64, network.strides)
     (values, errors), exact = network._evaluate(obs), in_float64.values(obs)
     assert (np.abs(values - exact).max(axis=1) <= errors).all()
     assert (errors < 1e-4 * np.abs(exact).max(axis=1)).all()
@@ -62,7 +62,7 @@ def test_close_values_are_computed_more_precisely(dtype):
     nothing = np.zeros(64, np.float32)
     weights["dense2.weight"] = np.stack([[*matrix, *nothing], [*nothing, *matrix[order]]])
     weights["dense2.bias"] = np.zeros(2, np.float32)
-    twins, obs = NumpyNetwork.of(weights, dtype), observations(100)
+    twins, obs = NumpyNetwork(weights, dtype, (4, 2, 1)), observations(100)
     values = twins.values(obs)
     assert (values[:, 0] < values[:, 1]).any(), "else a plain argmax would do"
     assert (twins.act(obs) == 0).all()

@@ -16,7 +16,7 @@ from goalreel.films.scene import Scene
 from goalreel.policies.numpy_network import NumpyNetwork
 from goalreel.policies.parameters import pixel_kwargs
 from goalreel.policies.policy import make_policy
-from goalreel.policies.preprocessing import WARPS, paint_mark
+from goalreel.policies.preprocessing import WARPS, halve, paint_mark
 from goalreel.simulation.episodes import simulate_episodes
 
 CAR, BREAKOUT, FREEWAY = "MountainCar-v0", "ALE/Breakout-v5", "ALE/Freeway-v5"
@@ -43,10 +43,14 @@ def played(path, seeds, step_limits=None, **config):
     return policy, episodes, policy.act_on.stacks
 
 
-@pytest.mark.parametrize(("game", "actions", "fire"), [(BREAKOUT, 4, 1), (FREEWAY, 3, 0)])
-def test_trained_policy_observes_atari_vector_env_frames(game, actions, fire, tmp_path):
+@pytest.mark.parametrize(
+    ("game", "actions", "fire", "background"),
+    [(BREAKOUT, 4, 1, None), (FREEWAY, 3, 0, None), (BREAKOUT, 4, 1, 30)],
+)
+def test_trained_policy_observes_atari_vector_env_frames(game, actions, fire, background, tmp_path):
     vector_env = pytest.importorskip("ale_py.vector_env", reason="needs ale-py")
-    path = random_policy(tmp_path / "p.npz", game, actions)
+    view = {"background": background, "obs_shape": [4, *[84 if background is None else 42] * 2]}
+    path = random_policy(tmp_path / "p.npz", game, actions, **view)
     theirs = vector_env.AtariVectorEnv(game[4:-3].lower(), 1, num_threads=1, reward_clipping=False)
     obs, info = theirs.reset(seed=3)
     begun = int(info["episode_frame_number"][0])  # frames of FIRE and of no-ops
@@ -64,9 +68,10 @@ def test_trained_policy_observes_atari_vector_env_frames(game, actions, fire, tm
     assert len(stacks) == len(decisions) == 150
     rewards = []
     for number, (stack, action) in enumerate(zip(stacks, decisions[:, 0], strict=True)):
-        assert np.array_equal(stack[3], obs[0, 3]), number
+        seen = obs[0] if background is None else halve(obs[0], background)
+        assert np.array_equal(stack[3], seen[3]), number
         assert np.array_equal(stack[:3], stacks[number - 1][1:] if number else stack[1:])
-        assert number < 3 or np.array_equal(stack, obs[0])
+        assert number < 3 or np.array_equal(stack, seen)
         obs, reward, terminated, *_ = theirs.step(np.array([action]))
         rewards.append(reward[0])
         assert not terminated
@@ -88,7 +93,7 @@ def test_trained_policy_observes_gymnasium_car(skip, tmp_path):
     env = gymnasium.make(CAR, render_mode="rgb_array")
     env.reset(seed=5)
     seen = [WARPS[policy.warp](env.render())] * 4
-    in_float64 = NumpyNetwork(policy.checkpoints.weights[-1], np.float64)
+    in_float64 = NumpyNetwork(policy.checkpoints.weights[-1], np.float64, (4, 2, 1))
     for step, action in enumerate(episodes[0].actions.tolist()):
         if step % skip == 0:
             if step:
@@ -139,6 +144,15 @@ def test_trained_policy_flattens_states_as_gymnasium(env, inputs, actions, tmp_p
             assert action == expected
             state, *_ = peer.step(action)
     assert seen == len(states)
+
+
+def test_half_frames_keep_what_differs_most_from_the_background():
+    frames = np.random.default_rng(0).integers(0, 256, (2, 84, 84), np.uint8)
+    halves = halve(frames, 100)
+    for place in np.ndindex(2, 42, 42):
+        block = frames[place[0], 2 * place[1] :, 2 * place[2] :][:2, :2].reshape(-1).astype(int)
+        kept = int(halves[place])
+        assert kept in block and abs(kept - 100) == np.abs(block - 100).max()
 
 
 def test_marks_show_the_action_before():

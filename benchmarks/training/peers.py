@@ -94,7 +94,8 @@ def ours(network: str, batch: int, stopwatch: Stopwatch, half: bool) -> None:
     same = {"network": network, "batch_size": batch, "train_freq": batch // RATIO}
     same |= {"gradient_steps": 1, "buffer_size": BUFFER, "learning_starts": START}
     same |= {"exploration_fraction": 0, "exploration_final_eps": EPSILON, "n_steps": 1}
-    dqn = {"algorithm": "dqn", "double": False, "dueling": False, "max_grad_norm": 10}
+    same |= {"screen_size": 84, "max_grad_norm": 10}
+    dqn = {"algorithm": "dqn", "double": False, "dueling": False}
     split = (1, 2) if batch == BATCHES[0] else (2, 1)
     same |= dict(zip(("processes", "threads"), split, strict=True))
     goalreel(stopwatch, **same, **dqn, n_envs=ENVS, autocast=half)

@@ -45,7 +45,8 @@ def goalreel(clock: Stopwatch, **options) -> None:
 
             @torch.no_grad()
             def act(self, stacks):
-                return self.network(torch.from_numpy(stacks))[0].argmax(1).numpy()
+                stacks = torch.from_numpy(self._envs.sized(stacks))
+                return self.network(stacks)[0].argmax(1).numpy()
 
             def iterate(self, done: int) -> list:
                 if not clock.going(done, self.returns, self.act):

@@ -15,7 +15,7 @@ from trained_policies import random_policy  # noqa: E402
 from goalreel.environments.environment import make_environment  # noqa: E402
 from goalreel.errors import GoalreelError  # noqa: E402
 from goalreel.policies.policy import make_policy  # noqa: E402
-from goalreel.policies.preprocessing import WARPS  # noqa: E402
+from goalreel.policies.preprocessing import WARPS, halve  # noqa: E402
 from goalreel.simulation.episodes import simulate_episodes  # noqa: E402
 from goalreel.training.envs import episode_seeds  # noqa: E402
 from goalreel.training.settings import Settings, with_defaults  # noqa: E402
@@ -31,7 +31,8 @@ NEEDS_MARIO = pytest.mark.skipif(
 
 def made(env: str, indices: range, kwargs=None, wrappers=(), **options):
     """Return a task, and its environments of some indices from the seed 7."""
-    section = dict.fromkeys(("algorithm", "network", "frame_skip", "starts", "threads"))
+    names = "algorithm", "screen_size", "network", "frame_skip", "starts", "threads"
+    section = dict.fromkeys(names)
     section = with_defaults(section | {"pixels": False} | options, env)
     config = {"env": env, "env_kwargs": kwargs or {}, "env_wrappers": wrappers, "train": section}
     task = make_task(config, Settings(**section))
@@ -120,12 +121,18 @@ def test_frames_of_mountain_car_are_gymnasiums(frame_skip):
 def test_frames_of_atari_are_those_of_gymnasiums_wrapper():
     """A learner sees clipped rewards, lost lives and stacks of Gymnasium's AtariPreprocessing."""
     kwargs = {"repeat_action_probability": 0.0}
-    task, envs = made("ALE/Breakout-v5", range(2), kwargs)
+    task, envs = made("ALE/Breakout-v5", range(2), kwargs, screen_size=84)
+    half, halves = made("ALE/Breakout-v5", range(2), kwargs)
     assert envs.obs.shape == (2, 4, 84, 84) and task.num_actions == 4
+    assert halves.obs.shape == (2, *half.shape) == (2, 4, 42, 42)
+    assert half.preprocessing["background"] == (task.low + task.high) / 2
     rng, ended, lost = np.random.default_rng(1), [], np.zeros(2)
     while len(ended) < 2:
         before = envs.obs
-        step = envs.step(rng.integers(4, size=2))
+        actions = rng.integers(4, size=2)
+        step, smaller = envs.step(actions), halves.step(actions)
+        for frames, small in ((envs.obs, halves.obs), (step.next_obs, smaller.next_obs)):
+            assert np.array_equal(halve(frames, half.preprocessing["background"]), small)
         assert set(step.rewards) <= {0.0, 1.0}
         assert np.array_equal(step.next_obs[:, :-1], before[:, 1:])
         lost += step.terminated

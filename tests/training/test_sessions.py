@@ -21,16 +21,9 @@ from goalreel.training.training import metrics_of, train  # noqa: E402
 CART = "CartPole-v1"
 NAMES = (
     *("algorithm", "pixels", "network", "total_timesteps", "learning_rate", "gamma", "batch_size"),
-    *(
-        "max_grad_norm",
-        "n_envs",
-        "processes",
-        "threads",
-        "frame_skip",
-        "eval_freq",
-        "n_eval_episodes",
-    ),
-    *("checkpoints", "reward_threshold", *DEFAULTS["dqn"], *DEFAULTS["ppo"]),
+    *("screen_size", "max_grad_norm", "n_envs", "processes", "threads", "frame_skip"),
+    *("eval_freq", "n_eval_episodes", "checkpoints", "reward_threshold"),
+    *(*DEFAULTS["dqn"], *DEFAULTS["ppo"]),
 )
 SHORT = {"total_timesteps": 4096, "eval_freq": 2048, "n_eval_episodes": 3, "checkpoints": [0]}
 

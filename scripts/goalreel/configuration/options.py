@@ -292,8 +292,8 @@ class Train(Section):
     """DQN: the number of steps whose rewards a target sums before it takes a value. PPO: the number
     of decisions in each environment between updates."""
     buffer_size: integer(100, 10**11) | None = None
-    """DQN: the size of the replay buffer in decisions, of 7 kB each for frames. It must fit into
-    memory."""
+    """DQN: the size of the replay buffer in decisions, of 7 kB each for frames of
+    84x84 pixels. It must fit into memory."""
     learning_starts: integer(0, 10**11) | None = None
     """DQN: the number of decisions before the first update."""
     train_freq: integer(1, 10**6) | None = None

@@ -118,17 +118,18 @@ class StackedFrames(Envs):
     def __init__(self, envs: Envs, stack: int, background: int | None = None):
         """Stack frames, which `preprocessing.halve` makes smaller if there is a background."""
         self._envs, self.num_actions, self._background = envs, envs.num_actions, background
-        self.obs = np.repeat(self._sized(envs.obs)[:, None], stack, axis=1)
+        self.obs = np.repeat(self.sized(envs.obs)[:, None], stack, axis=1)
 
-    def _sized(self, frames: np.ndarray) -> np.ndarray:
+    def sized(self, frames: np.ndarray) -> np.ndarray:
+        """Return frames of 84x84 pixels with the size of the observations."""
         return frames if self._background is None else halve(frames, self._background)
 
     def step(self, actions: np.ndarray) -> Step:
         """Step the environments."""
         step = self._envs.step(actions)
         over = step.terminated | step.truncated
-        next_obs = push_frames(self.obs, self._sized(step.next_obs), np.zeros_like(over))
-        self.obs = push_frames(self.obs, self._sized(self._envs.obs), over)
+        next_obs = push_frames(self.obs, self.sized(step.next_obs), np.zeros_like(over))
+        self.obs = push_frames(self.obs, self.sized(self._envs.obs), over)
         return Step(step.rewards, step.terminated, step.truncated, next_obs, step.ended)
 
     def close(self) -> None:

@@ -26,8 +26,6 @@ DEFAULTS = {
         **{"ent_coef": 0.005, "vf_coef": 0.5, "starts": "reset"},
     },
 }
-# Small batches cost less in one process, which need not sum gradients.
-_DQN_PIXELS = {"algorithm": "dqn", "frame_skip": 4, "threads": 2}
 _MARIO = {
     **{"algorithm": "ppo", "frame_skip": 4, "processes": 2, "n_envs": 32, "network": "narrow"},
     "total_timesteps": 1_000_000,
@@ -35,41 +33,56 @@ _MARIO = {
     **{"ent_coef": 0.004, "vf_coef": 0.25, "max_grad_norm": 1, "starts": "failures"},
     **{"eval_freq": 100_000},
 }
-# Values apply if the training has the preset's algorithm. Its `frame_skip` and number of cores
-# apply always. The first prefix of an id that fits is taken. docs/benchmarks/training.md has what
-# these presets learned.
-PRESETS: dict[str, dict] = {
-    "ALE/": _DQN_PIXELS
-    | {
-        **{"network": "small", "dueling": True, "double": False, "n_envs": 8},
-        **{"total_timesteps": 400_000, "buffer_size": 100_000, "learning_starts": 5_000},
-        **{"exploration_fraction": 0.1, "exploration_final_eps": 0.02, "train_freq": 4},
-        **{"batch_size": 32, "learning_rate": 2e-4, "max_grad_norm": 10, "n_steps": 10},
-        **{"target_update_interval": 2_000, "eval_freq": 25_000, "n_eval_episodes": 10},
-    },
-    "SuperMarioBros-v": _MARIO | {"starts": "reset"},  # the whole game
-    "SuperMarioBros-": _MARIO,
-    # With decisions of 12 steps, random play reaches the goal in 5.1% of episodes.
-    "MountainCar-": {
-        **{"algorithm": "dqn", "frame_skip": 12, "network": [128, 128], "learning_rate": 4e-3},
-        **{"total_timesteps": 20_000, "learning_starts": 500, "exploration_fraction": 0.1},
-        **{"n_envs": 16, "train_freq": 4, "batch_size": 128, "buffer_size": 10_000, "gamma": 0.8},
-        **{"n_steps": 1, "eval_freq": 500, "n_eval_episodes": 100, "reward_threshold": -110},
-        "max_grad_norm": 10,
-    },
-    "CartPole-": {
-        **{"algorithm": "ppo", "n_steps": 32, "gamma": 0.98, "gae_lambda": 0.8},
-        **{"total_timesteps": 100_000, "eval_freq": 10_000},
-    },
-    "LunarLander": {"algorithm": "ppo", "gamma": 0.999, "gae_lambda": 0.98},
-    "": {"algorithm": "ppo"},
+# Small batches cost less in one process, which need not sum gradients.
+_DQN_FRAMES = {
+    **{"algorithm": "dqn", "threads": 2, "network": "small", "dueling": True, "double": False},
+    **{"n_envs": 8, "batch_size": 32, "train_freq": 4, "max_grad_norm": 10, "n_steps": 10},
+    "target_update_interval": 2_000,
 }
-_CAR_PIXELS = _DQN_PIXELS | {
-    **{"frame_skip": 12, "network": "small", "dueling": True, "gamma": 0.95},
-    **{"total_timesteps": 60_000, "buffer_size": 20_000, "learning_starts": 2_000},
-    **{"exploration_fraction": 1 / 6, "n_steps": 10, "learning_rate": 2.5e-4, "n_envs": 8},
-    **{"train_freq": 4, "batch_size": 32, "target_update_interval": 2_000, "eval_freq": 5_000},
-    **{"max_grad_norm": 10, "n_eval_episodes": 30},
+# The first prefix of an id that fits is taken, with the first of its presets or the one of the
+# training's algorithm. docs/benchmarks/training.md has what these presets learned.
+PRESETS: dict[str, tuple[dict, ...]] = {
+    "ALE/": (
+        {
+            **{"algorithm": "ppo", "frame_skip": 4, "screen_size": 42, "network": "tiny"},
+            **{"processes": 2, "n_envs": 16, "n_steps": 128, "batch_size": 512, "n_epochs": 4},
+            **{"learning_rate": 1e-3, "ent_coef": 0.01, "total_timesteps": 1_000_000},
+            **{"eval_freq": 100_000, "n_eval_episodes": 10},
+        },
+        _DQN_FRAMES
+        | {
+            **{"frame_skip": 4, "total_timesteps": 400_000, "buffer_size": 100_000},
+            **{"screen_size": 42, "network": "tiny"},
+            **{"learning_starts": 5_000, "exploration_fraction": 0.1, "learning_rate": 2e-4},
+            **{"exploration_final_eps": 0.02, "eval_freq": 25_000, "n_eval_episodes": 10},
+        },
+    ),
+    "SuperMarioBros-v": (_MARIO | {"starts": "reset"},),  # the whole game
+    "SuperMarioBros-": (_MARIO,),
+    # With decisions of 12 steps, random play reaches the goal in 5.1% of episodes.
+    "MountainCar-": (
+        {
+            **{"algorithm": "dqn", "frame_skip": 12, "network": [128, 128], "learning_rate": 4e-3},
+            **{"total_timesteps": 20_000, "learning_starts": 500, "exploration_fraction": 0.1},
+            **{"n_envs": 16, "train_freq": 4, "batch_size": 128, "buffer_size": 10_000},
+            **{"n_steps": 1, "gamma": 0.8, "eval_freq": 500, "n_eval_episodes": 100},
+            **{"max_grad_norm": 10, "reward_threshold": -110},
+        },
+    ),
+    "CartPole-": (
+        {
+            **{"algorithm": "ppo", "n_steps": 32, "gamma": 0.98, "gae_lambda": 0.8},
+            **{"total_timesteps": 100_000, "eval_freq": 10_000},
+        },
+    ),
+    # With a discount near 1, a greedy policy hovers instead of landing.
+    "LunarLander": ({"algorithm": "ppo", "n_steps": 128, "total_timesteps": 800_000},),
+    "": ({"algorithm": "ppo"},),
+}
+_CAR_FRAMES = _DQN_FRAMES | {
+    **{"frame_skip": 12, "gamma": 0.95, "total_timesteps": 60_000, "buffer_size": 20_000},
+    **{"learning_starts": 2_000, "exploration_fraction": 1 / 6, "learning_rate": 2.5e-4},
+    **{"eval_freq": 5_000, "n_eval_episodes": 30},
 }
 
 
@@ -95,26 +108,21 @@ class Settings(SimpleNamespace):
         return max(1.0 - decisions / self.total_timesteps, 0.02)
 
 
-def preset_of(env: str, pixels: bool = False) -> Mapping:
-    """Return the preset of an environment."""
-    name = env.rpartition(":")[2]
-    if pixels:
-        return _CAR_PIXELS
-    return next(preset for prefix, preset in PRESETS.items() if name.startswith(prefix))
-
-
 def with_defaults(section: Mapping, env: str) -> dict:
     """Return a section `train` with presets instead of `null`.
 
     Options of the other algorithm stay `null`.
     """
-    preset = preset_of(env, bool(section.get("pixels")))
-    algorithm = section.get("algorithm") or preset["algorithm"]
-    if algorithm != preset["algorithm"]:
-        cores = preset.get("processes", 1) * preset.get("threads", 1)
+    name = env.rpartition(":")[2]
+    presets = next(presets for prefix, presets in PRESETS.items() if name.startswith(prefix))
+    first, *others = (_CAR_FRAMES,) if section.get("pixels") else presets
+    algorithm = section.get("algorithm") or first["algorithm"]
+    preset = next((preset for preset in (first, *others) if preset["algorithm"] == algorithm), None)
+    if preset is None:
+        cores = first.get("processes", 1) * first.get("threads", 1)
         split = "processes" if algorithm == "ppo" else "threads"
-        preset = {"frame_skip": preset.get("frame_skip", 1), split: cores}
-    values = _SHARED | DEFAULTS[algorithm] | preset | {"algorithm": algorithm}
+        preset = {"frame_skip": first.get("frame_skip", 1), split: cores, "algorithm": algorithm}
+    values = _SHARED | DEFAULTS[algorithm] | preset
     total = section.get("total_timesteps") or values["total_timesteps"]
     values["checkpoints"] = [0, total // 8, total // 4, total // 2]  # networks change early on
     return {n: values.get(n) if value is None else value for n, value in section.items()}

@@ -27,8 +27,8 @@ DEFAULTS = {
     },
 }
 _MARIO = {
-    **{"algorithm": "ppo", "frame_skip": 4, "processes": 2, "n_envs": 32, "network": "narrow"},
-    "total_timesteps": 1_000_000,
+    **{"algorithm": "ppo", "frame_skip": 4, "processes": 2, "n_envs": 32},
+    **{"screen_size": 42, "network": "tiny", "total_timesteps": 1_500_000},
     **{"n_steps": 64, "batch_size": 512, "n_epochs": 4, "learning_rate": 5e-4, "gamma": 0.92},
     **{"ent_coef": 0.004, "vf_coef": 0.25, "max_grad_norm": 1, "starts": "failures"},
     **{"eval_freq": 100_000},

@@ -69,16 +69,14 @@ def main(argv: list[str] | None = None) -> None:
 def play(act, mode: str, games: int, settings: dict) -> list[tuple[bool, int]]:
     """Return whether each game reached the flag, and its furthest position."""
     from goalreel.environments.mario import MarioEnv
-    from goalreel.policies.preprocessing import WARPS, halve, paint_mark
+    from goalreel.policies.preprocessing import WARPS, finish
 
     rng, ends, decision = random.Random(SEED), {}, 0
     probability = 0.25 if mode == "sticky frames" else 0.0
 
     def picture(env: MarioEnv, action: int) -> np.ndarray:
         screen = WARPS[settings["warp"]](env.render())
-        if settings["background"] is not None:
-            screen = halve(screen, settings["background"])
-        return paint_mark(screen, action, settings["actions"])
+        return finish(screen, settings, action, settings["actions"])
 
     envs = {
         game: MarioEnv(settings["env"], "ram", repeat_action_probability=probability)

@@ -5,6 +5,7 @@ boxes with Pillow. `shrunk` is the second half of `area`.
 """
 
 import math
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
@@ -105,6 +106,16 @@ def paint_mark(picture: np.ndarray, action: int, num_actions: int) -> np.ndarray
     place = slice(side * action // num_actions, side * (action + 1) // num_actions)
     marked[: side // 10, place] = 255
     return marked
+
+
+def finish(frame: np.ndarray, settings: Mapping, action: int, num_actions: int) -> np.ndarray:
+    """Return a resized frame with the size and the mark that a network's settings ask for.
+
+    action: the one before the frame
+    """
+    if settings["background"] is not None:
+        frame = halve(frame, settings["background"])
+    return paint_mark(frame, action, num_actions) if settings["marks"] else frame
 
 
 WARPS = {"area": area, "pillow": pillow, "mario": mario}

@@ -17,7 +17,7 @@ from goalreel.environments.seeding import action_generators
 from goalreel.errors import OptionError
 from goalreel.policies.network_file import Checkpoints, read_checkpoints
 from goalreel.policies.numpy_network import NumpyNetwork
-from goalreel.policies.preprocessing import SIDE, WARPS, halve, paint_mark, shrunk
+from goalreel.policies.preprocessing import SIDE, WARPS, finish, shrunk
 
 _NOOP = 0
 
@@ -137,10 +137,7 @@ class TrainedPolicy:
             game.shrunk = frame, picture
         else:
             picture = WARPS[self.warp](frame)
-        if self.settings["background"] is not None:
-            picture = halve(picture, self.settings["background"])
-        if self.settings["marks"]:
-            picture = paint_mark(picture, game.action, self.settings["actions"])
+        picture = finish(picture, self.settings, game.action, self.settings["actions"])
         if game.obs is None:
             return np.repeat(picture[None], self.settings["stack"], axis=0)
         return np.concatenate([game.obs[1:], picture[None]])

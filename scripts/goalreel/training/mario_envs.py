@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from goalreel.environments.mario import MarioEnv
-from goalreel.policies.preprocessing import WARPS, halve, paint_mark
+from goalreel.policies.preprocessing import WARPS, finish
 from goalreel.training.envs import EndedGame, Envs, Step, Task
 from goalreel.training.processes import Group
 from goalreel.training.settings import Settings
@@ -128,10 +128,9 @@ class MarioEnvs(Envs):
         return over
 
     def _picture(self, env: MarioEnv, action: int) -> np.ndarray:
-        picture = WARPS[self._task.preprocessing["warp"]](env.render())
-        if self._task.preprocessing["background"] is not None:
-            picture = halve(picture, self._task.preprocessing["background"])
-        return paint_mark(picture, action, self.num_actions)
+        settings = self._task.preprocessing
+        picture = WARPS[settings["warp"]](env.render())
+        return finish(picture, settings, action, self.num_actions)
 
     def _begin(self, env: MarioEnv) -> _Game:
         """Return another game, from the level's start or a snapshot."""

@@ -136,7 +136,7 @@ def test_console_film_plays_what_was_trained(spec_of):
 
 def test_training_requests_a_core_per_thread_and_its_buffer():
     pytest.importorskip("ale_py")
-    size = {"buffer_size": 10**6, "processes": 2, "threads": 2}
+    size = {"algorithm": "dqn", "buffer_size": 10**6, "processes": 2, "threads": 2}
     plan = Plan(load_config(PONG | {"train": size}), REPOSITORY / "scripts")
     assert plan.threads("train") == 4
     assert memory_mb("train", plan.run) > 2000 + 10**6 * 84 * 84 / 1e6

@@ -11,10 +11,11 @@ The file is an .npz without objects, which NumPy reads:
 
 The settings are env, actions (their number), obs ("pixels" or "state"), obs_shape, frame_skip,
 and stack (frames in an observation). Pixels have maximum (of the last two frames), warp (a name in
-preprocessing.WARPS), background (of frames of half the size, see preprocessing.halve, or null),
-noop (the most no-ops at the start), fire (whether FIRE starts the game), marks (whether frames show
-the action before) and strides (of the convolutions). `module` is null, or the user's own network
-"module:callable", which takes low and high of `bounds` as -1 and 1.
+preprocessing.WARPS), noop (the most no-ops at the start), fire (whether FIRE starts the game) and
+marks (whether frames show the action before). Frames of half the size have a background, see
+preprocessing.halve, otherwise it is null. Networks of pixels have the strides of their
+convolutions. `module` is null, or the user's own network "module:callable", which takes low and
+high of `bounds` as -1 and 1.
 
 The layers are convolution0, convolution1, ... and dense0, dense1, ..., each with a weight and a
 bias in PyTorch's shapes, and with ReLU between them. The last one gives a value for each action.

@@ -89,8 +89,8 @@ def mario(picture: np.ndarray) -> np.ndarray:
 def halve(frames: np.ndarray, background: int) -> np.ndarray:
     """Return frames, (..., H, W) uint8, as (..., H / 2, W / 2).
 
-    Of 2x2 pixels, the one stays that differs most from `background`. Their mean would hide small
-    objects, such as the ball of Pong.
+    The pixel that differs most from `background` stands for 2x2 pixels. Their mean would hide
+    small objects, such as the ball of Pong.
     """
     rows = frames[..., ::2, :], frames[..., 1::2, :]
     high, low = np.maximum(*rows), np.minimum(*rows)

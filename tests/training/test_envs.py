@@ -159,7 +159,7 @@ def test_atari_repeats_actions_as_its_id_says():
 @NEEDS_MARIO
 def test_mario_training_begins_where_it_fails():
     _, envs = made("SuperMarioBros-1-1-v0", range(8))
-    assert envs.obs.shape == (8, 4, 84, 84)
+    assert envs.obs.shape == (8, 4, 42, 42)
     positions = [game.env.x_pos for game in envs._games]
     assert len(set(positions)) > 3 and max(positions) > 1000
     _, plain = made("SuperMarioBros-1-1-v0", range(8), starts="reset")
@@ -173,7 +173,9 @@ def test_mario_training_begins_where_it_fails():
 @NEEDS_MARIO
 def test_films_of_mario_show_what_a_training_sees(tmp_path):
     env, kwargs = "SuperMarioBros-1-1-v0", {"repeat_action_probability": 0.0}
-    policy = make_policy({"name": "trained", "file": random_policy(tmp_path / "a.npz", env, 7)})
+    view = {"background": 180, "obs_shape": [4, 42, 42]}
+    path = random_policy(tmp_path / "a.npz", env, 7, **view)
+    policy = make_policy({"name": "trained", "file": path})
     decisions = []
 
     def act(stacks):

@@ -234,8 +234,8 @@ class Train(Section):
     pixels: Boolean = False
     """Whether MountainCar-v0 shows its frames instead of its state. ALE games, Super Mario Bros and
     your own environments with images always show frames."""
-    screen_size: Literal[42, 84] | None = None
-    """The side in pixels of the gray frames that the network sees."""
+    screen_size: integer(42, 84, multiple_of=42) | None = None
+    """The side in pixels of the gray frames that the network sees, 42 or 84."""
     network: (
         Literal["small", "nature", "narrow", "tiny"]
         | listed(integer(1, 10**5), "a list of numbers of hidden units")

@@ -78,6 +78,10 @@ def words_of(option: Mapping) -> list[str]:
     return [word for part in parts for word in part.get("enum", ()) if word is not None]
 
 
+def _integer(multiple: int | None) -> str:
+    return {None: "an integer", 2: "an even integer"}.get(multiple, f"a multiple of {multiple}")
+
+
 def _inlined(node: object, models: Mapping) -> object:
     """Return a part of a schema with its models inlined and an optional type as a list."""
     if isinstance(node, list):
@@ -122,7 +126,7 @@ def _allowed_parts(option: Mapping) -> list[str]:
     if "exclusiveMinimum" in option:
         limits = f"above {option['exclusiveMinimum']}, up to {option['maximum']}"
     words = {
-        **{"integer": [f"an {'even ' if 'multipleOf' in option else ''}integer {limits}"]},
+        **{"integer": [f"{_integer(option.get('multipleOf'))} {limits}"]},
         **{"number": [f"a number {limits}"], "null": null, "boolean": ["`true`", "`false`"]},
         **{"object": ["a mapping such as {name: value}"]},
     }

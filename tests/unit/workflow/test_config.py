@@ -139,6 +139,10 @@ FAULTS = [
     ({"seeds": "0-9"} | trigger("failed"), "clips.episode_trigger: 'failed' is "),
     ({"env": "MountianCar-v0"}, "env: Unknown id 'MountianCar-v0'. Did you mean 'MountainCar-"),
     ({"env": "no_such_module:X-v0"}, "env: No module 'no_such_module' for 'no_such_module:X-v0'"),
+    (
+        {"train": {"screen_size": 64}},
+        "train.screen_size: '64' is not allowed. Use a multiple of 42",
+    ),
     ({"policy": "pmup"}, "policy.name: Unknown value 'pmup'. Did you mean 'pump'?"),
     ({"policy": 3}, "policy: '3' is not allowed. Use a mapping such as {name: value}."),
     ({"policy": {"force": 0.5}}, f"policy.force: The policy 'pump' has no such option in '{CAR}'"),

@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+import random
 from dataclasses import replace
 
 import gymnasium
@@ -13,11 +14,13 @@ pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 from trained_policies import random_policy  # noqa: E402
 
 from goalreel.environments.environment import make_environment  # noqa: E402
+from goalreel.environments.mario import MarioEnv  # noqa: E402
 from goalreel.errors import GoalreelError  # noqa: E402
 from goalreel.policies.policy import make_policy  # noqa: E402
 from goalreel.policies.preprocessing import WARPS, halve  # noqa: E402
 from goalreel.simulation.episodes import simulate_episodes  # noqa: E402
 from goalreel.training.envs import episode_seeds  # noqa: E402
+from goalreel.training.mario_envs import search  # noqa: E402
 from goalreel.training.settings import Settings, with_defaults  # noqa: E402
 from goalreel.training.tasks import make_envs, make_task  # noqa: E402
 
@@ -168,6 +171,18 @@ def test_mario_training_begins_where_it_fails():
         step = plain.step(actions)
         for game in step.ended:
             assert not game.success and 40 < game.distance < 3161
+
+
+@NEEDS_MARIO
+@pytest.mark.slow
+def test_search_finds_a_way_over_lifts():
+    env = MarioEnv("SuperMarioBros-1-3-v0", obs_type="ram", repeat_action_probability=0.0)
+    path = search(env, random.Random(1), 4)  # noqa: S311 - no secrets
+    env.reset(seed=0)
+    env.advance(0)
+    for action in path:
+        _, over = env.advance(action, 4)
+    assert over and env.flag_get
 
 
 @NEEDS_MARIO

@@ -122,7 +122,6 @@ def test_edit_of_own_network_trains_and_plays_again(spec_of, tmp_path, monkeypat
     before = spec_of(options), spec_of(options, "simulate")
     (tmp_path / "layers.py").write_text("WIDTH = 33\n")
     after = spec_of(options), spec_of(options, "simulate")
-    after = spec_of(options), spec_of(options, "simulate")
     assert all(a != b for a, b in zip(before, after, strict=True))
 
 

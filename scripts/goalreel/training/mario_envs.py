@@ -38,6 +38,7 @@ _PATH_DECISIONS = 24  # that the search plays from a cell
 _SEARCH = 100_000  # decisions after which a search ends with the path that came furthest
 _ANOTHER_AREA = 500  # pixels that a position jumps by if Mario enters another area
 _CELL = 24, 32  # pixels, across and down
+_CLOCK = 16, 4  # decisions of a time, and the number of times, since lifts come and go
 _LIKELY = (1, 4, 6, 6, 10, 2, 1)  # weights of the actions in the search
 
 
@@ -262,15 +263,15 @@ def area_change(before: int, after: int) -> int:
 def search(env: MarioEnv, rng: random.Random, frame_skip: int) -> list[int]:
     """Return actions from the level's start to the flag, or as far as the search came.
 
-    It remembers a snapshot for each cell of the level, returns to a far one that it has seldom
-    chosen, and acts at random from there. The environment must have no sticky actions.
+    It remembers a snapshot for each cell of the level and time, returns to a far one that it has
+    seldom chosen, and acts at random from there. The environment must have no sticky actions.
     """
     env.reset(seed=0)
     env.advance(0)
     # Snapshot, pixels of the areas before, path, and how often it was chosen, by cell.
-    cells: dict[tuple, list] = {(0, 0): [env.snapshot(), 0, [], 0]}
+    cells: dict[tuple, list] = {(0, 0, 0): [env.snapshot(), 0, [], 0]}
     for _ in range(_SEARCH // _PATH_DECISIONS):
-        keys = sorted(cells, reverse=True)[: 20 if rng.random() < 0.8 else None]
+        keys = sorted(cells, reverse=True)[: 40 if rng.random() < 0.8 else None]
         key = rng.choices(keys, [1 / (1 + cells[key][3]) ** 2 for key in keys])[0]
         cells[key][3] += 1
         snapshot, base, path, _ = cells[key]
@@ -288,7 +289,8 @@ def search(env: MarioEnv, rng: random.Random, frame_skip: int) -> list[int]:
                     return path
                 break
             base += area_change(x, env.x_pos)
-            cell = (base + env.x_pos) // _CELL[0], env.y_pos // _CELL[1]
+            time = len(path) // _CLOCK[0] % _CLOCK[1]
+            cell = (base + env.x_pos) // _CELL[0], env.y_pos // _CELL[1], time
             chosen = cells[cell][3] if cell in cells else 0
             if cell not in cells or len(path) < len(cells[cell][2]):
                 cells[cell] = [env.snapshot(), base, list(path), chosen]

@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
     header = [column.format(level="-" if level is None else level) for column in HEADER]
     rows = [row_of(run, level) for run in runs]
     path = options.output / f"learned_{options.name}"
-    write_table(path, header, rows, [note(runs[0])], 0, TRAINING_PACKAGES)
+    write_table(path, header, rows, [note(runs)], 0, TRAINING_PACKAGES)
     plot(options.images / f"learned_{options.name}.svg", runs, env)
 
 
@@ -69,15 +69,19 @@ def row_of(run: dict, level: float | None) -> list[str]:
     ]
 
 
-def note(run: dict) -> str:
+def note(runs: list[dict]) -> str:
     """Return the note below the table."""
-    env, options = run["config"]["env"], run["config"]["train"]
+    env, algorithm = runs[0]["config"]["env"], runs[0]["config"]["train"]["algorithm"].upper()
     figures = "Figures are percentages of" if "Mario" in env else "Returns are means of"
+
+    def values(name: str) -> str:
+        return " or ".join(f"{n:,}" for n in sorted({run["config"]["train"][name] for run in runs}))
+
     return (
-        f"{env}, {options['algorithm'].upper()}, up to {options['total_timesteps']:,} decisions of "
-        f"{options['frame_skip']} steps. {figures} {options['n_eval_episodes']} greedy games from "
-        f"seeds that are the same each time, every {options['eval_freq']:,} decisions, during the "
-        "training. Their time is included."
+        f"{env}, {algorithm}, processes: {values('processes')}, up to {values('total_timesteps')} "
+        f"decisions of {values('frame_skip')} steps. {figures} {values('n_eval_episodes')} greedy "
+        f"games from seeds that are the same each time, every {values('eval_freq')} decisions, "
+        "during the training. Their time is included."
     )
 
 

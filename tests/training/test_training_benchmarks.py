@@ -133,7 +133,7 @@ def test_learned_table_has_first_time_at_level(tmp_path, env):
     """The level of Mario is a percentage of successes, whatever its returns."""
     values = {
         **{"algorithm": "dqn", "total_timesteps": 300, "frame_skip": 4, "seed": 3},
-        **{"n_eval_episodes": 2, "eval_freq": 100},
+        **{"n_eval_episodes": 2, "eval_freq": 100, "processes": 2},
     }
     scores = [(0, 0), (19, 1), (17, 0.5)]
     evaluations = [

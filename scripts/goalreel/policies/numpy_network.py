@@ -8,8 +8,7 @@ This module does not need PyTorch.
 
 A convolution is a matrix product: each window is copied into a row (K. Chellapilla et al., "High
 Performance Convolutional Neural Networks for Document Processing", 2006). The channels come last,
-because the products have them there. The first convolution takes the pixels of all frames that a
-stride covers as the channels of one place, which copies whole runs of numbers.
+because the products have them there.
 """
 
 import math
@@ -21,6 +20,7 @@ import numpy as np
 
 # The lead of a clear decision, in estimated errors, none of which a measured one exceeded.
 _CLEAR = 100
+_CACHED = 4  # stacks that are convolved at a time, whose windows fit into the processor's cache
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,13 @@ class NumpyNetwork:
     def _evaluate(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the action values, (n, actions), and the estimated error of a value, (n,)."""
         units, errors = observations.reshape(len(observations), -1), np.zeros(len(observations))
-        if self._convolutions:  # one at a time, so that all arrays fit into the processor's cache
-            units, errors = map(np.array, zip(*map(self._convolve, observations), strict=True))
+        if self._convolutions:
+            firsts = range(0, len(observations), _CACHED)
+            parts = [self._convolve(observations[first : first + _CACHED]) for first in firsts]
+            units, errors = map(np.concatenate, zip(*parts, strict=True))
         units = units.astype(self.dtype, copy=False)
         for place, layer in enumerate(self._dense, 1):
-            errors = layer.error(errors, np.sqrt(np.einsum("nu,nu->n", units, units)))
+            errors = layer.error(errors, _norms(units))
             used = np.flatnonzero(units.any(axis=0))  # ReLU has left few of a convolution's
             units = units[:, used] @ layer.matrix[used]
             units += layer.bias
@@ -70,20 +72,17 @@ class NumpyNetwork:
                 np.maximum(units, 0, out=units)
         return units, errors / math.sqrt(units.shape[1])
 
-    def _convolve(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the last convolution's output, (units,), and its error, given uint8 frames."""
-        cell, frames = self.strides[0], len(stack)
-        side = stack.shape[1] // cell
-        pixels = stack[:, : side * cell, : side * cell]
-        pixels = pixels.reshape(frames, side, cell, side, cell).transpose(1, 3, 0, 2, 4)
-        units, error = pixels.astype(self.dtype, order="C").reshape(side, side, -1), 0.0
+    def _convolve(self, stacks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the last convolution's output, (n, units), and its errors, given uint8 frames."""
+        units = np.stack(list(stacks.swapaxes(0, 1)), axis=-1).astype(self.dtype)
+        errors = np.zeros(len(stacks))
         for layer in self._convolutions:
-            row, views = units.reshape(-1), _windows(units, layer.kernel, layer.stride)
-            error = layer.error(error, math.sqrt(row @ row))
+            errors = layer.error(errors, _norms(units))
+            views = _windows(units, layer.kernel, layer.stride)
             units = views.reshape(-1, len(layer.matrix)) @ layer.matrix
             units += layer.bias
-            units = np.maximum(units, 0, out=units).reshape(*views.shape[:2], -1)
-        return units.reshape(-1), error
+            units = np.maximum(units, 0, out=units).reshape(*views.shape[:3], -1)
+        return units.reshape(len(stacks), -1), errors
 
     @cached_property
     def _in_float64(self) -> "NumpyNetwork":
@@ -93,13 +92,8 @@ class NumpyNetwork:
     def _convolutions(self) -> list["_Layer"]:
         layers = []
         for place, name in enumerate(_layers(self.weights, "convolution")):
-            weights, stride = self.weights[f"{name}.weight"], self.strides[place]
-            filters, channels, kernel, _ = weights.shape
-            if place == 0:
-                kernel, cell, stride = kernel // stride, stride, 1
-                cut = weights.reshape(filters, channels, kernel, cell, kernel, cell)
-                weights = cut.transpose(0, 1, 3, 5, 2, 4).reshape(filters, -1, kernel, kernel)
-            layers.append(self._layer(name, weights.transpose(0, 2, 3, 1), kernel, stride))
+            weights = self.weights[f"{name}.weight"].transpose(0, 2, 3, 1)
+            layers.append(self._layer(name, weights, weights.shape[1], self.strides[place]))
         return layers
 
     @cached_property
@@ -154,12 +148,18 @@ def _layers(weights: Mapping[str, np.ndarray], kind: str = "") -> list[str]:
     return sorted(name for name in names if name.startswith(kind))
 
 
-def _windows(units: np.ndarray, kernel: int, stride: int) -> np.ndarray:
-    """Return the windows of (rows, columns, channels) as (rows, columns, kernel, kernel, channels).
+def _norms(units: np.ndarray) -> np.ndarray:
+    """Return the norm of each of n arrays."""
+    rows = units.reshape(len(units), -1)
+    return np.sqrt(np.einsum("nu,nu->n", rows, rows))
 
-    `sliding_window_view` takes longer than the product.
+
+def _windows(units: np.ndarray, kernel: int, stride: int) -> np.ndarray:
+    """Return windows of (n, rows, columns, channels) as (n, rows, columns, kernel, numbers).
+
+    A row of a window is copied at once. `sliding_window_view` takes longer than the product.
     """
-    (height, width, channels), (down, across, each) = units.shape, units.strides
-    size = (height - kernel) // stride + 1, (width - kernel) // stride + 1
-    strides = down * stride, across * stride, down, across, each
-    return np.ndarray((*size, kernel, kernel, channels), units.dtype, units, strides=strides)
+    (count, height, width, channels), (each, down, across, one) = units.shape, units.strides
+    size = count, (height - kernel) // stride + 1, (width - kernel) // stride + 1
+    strides = each, down * stride, across * stride, down, one
+    return np.ndarray((*size, kernel, kernel * channels), units.dtype, units, strides=strides)

@@ -47,10 +47,10 @@ def shrunk(gray: np.ndarray, before: tuple[np.ndarray, np.ndarray] | None = None
         needed = np.zeros(len(gray), bool)
         needed[rows[:, changed]] = True
         places = (np.cumsum(needed) - 1)[rows[:, changed]]
+        # Sums along an axis that is not the last one are made in order.
         picture = gray[needed].astype(np.float32)
-        across = sum(picture.take(c, 1) * width for c, width in zip(columns, widths, strict=True))
-        parts = zip(places, heights[:, changed, None], strict=True)
-        exact = sum(across[place] * share for place, share in parts)
+        across = (picture.take(columns, axis=1) * widths).sum(axis=1)
+        exact = (across.take(places, axis=0) * heights[:, changed, None]).sum(axis=0)
         small[changed] = np.rint(exact).astype(np.uint8)
     return small
 

@@ -34,12 +34,13 @@ _LINE = {
     "eval/ep_rew_mean": "evaluation",
     "eval/success_rate": "successes in it",
 }
-_PANELS = (
-    ("return", (("rollout/ep_rew_mean", "latest games"), ("eval/ep_rew_mean", "greedy"))),
-    ("successes", (("rollout/success_rate", "latest games"), ("eval/success_rate", "greedy"))),
-    ("loss", (("train/loss", "loss"),)),
-    ("decisions per second", (("time/fps", "played"),)),
-)
+_PANELS = {
+    "return": (("rollout/ep_rew_mean", "latest games"), ("eval/ep_rew_mean", "greedy")),
+    "successes": (("rollout/success_rate", "latest games"), ("eval/success_rate", "greedy")),
+    "decisions per game": (("rollout/ep_len_mean", "latest games"), ("eval/ep_len_mean", "greedy")),
+    "loss": (("train/loss", "loss"),),
+    "decisions per second": (("time/fps", "played"),),
+}
 
 
 class Progress:
@@ -97,11 +98,14 @@ def plot_progress(path: str | os.PathLike, rows: Sequence[Sequence], env: str, s
     from goalreel.files.svg_plot import FILL, MARK, Caption, plot_style, save
 
     table = dict(zip(COLUMNS, np.array(rows, float).reshape(-1, len(COLUMNS)).T, strict=True))
+    is_known = np.isfinite(table["rollout/success_rate"]).any()
+    titles = [t for t in _PANELS if t != ("decisions per game" if is_known else "successes")]
     with plot_style():
         figure = Figure(figsize=(8, 5.2))
         panels = figure.subplots(2, 2, sharex=True)
-        for axes, (title, curves) in zip(panels.flat, _PANELS, strict=True):
-            for (name, label), line, ink in zip(curves, ("-", ".--"), (FILL, MARK), strict=False):
+        for axes, title in zip(panels.flat, titles, strict=True):
+            lines = zip(_PANELS[title], ("-", ".--"), (FILL, MARK), strict=False)
+            for (name, label), line, ink in lines:
                 known = np.isfinite(table[name])
                 steps = table["time/total_timesteps"][known]
                 axes.plot(steps, table[name][known], line, color=ink, label=label)
@@ -110,5 +114,5 @@ def plot_progress(path: str | os.PathLike, rows: Sequence[Sequence], env: str, s
         for axes in panels[1]:
             axes.set(xlabel="decisions")
             axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-        text = f"Learning {env}: return, successes, loss and speed, over the decisions."
+        text = f"Learning {env}: {', '.join(titles)}, over the decisions."
         save(figure, path, Caption("Training", text, spec))

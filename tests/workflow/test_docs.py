@@ -29,7 +29,7 @@ NAMES = [str(page.relative_to(REPOSITORY)) for page in PAGES]
 NOT_RUN = ("make", ". .venv/bin/activate", "pip install ", "docker build", "envs = make_vec_env(")
 NOT_RUN += ("def to_wandb(",)
 NOT_RUN += ("snakemake stills all --workflow-profile profiles/s3",)
-NOT_RUN += ("snakemake training_progress", "snakemake train", "env.save(")
+NOT_RUN += ("snakemake training_progress", "snakemake train", "for seed in", "env.save(")
 NOT_RUN += ("snakemake --config policy=trained",)
 NOT_RUN += ("snakemake -n --workflow-profile", "snakemake --workflow-profile")
 # The package that a page's blocks need.

@@ -12,7 +12,6 @@ MODULE = (REPOSITORY / "examples" / "own_environment.py").read_text(encoding="ut
 ACT = "def act(observations):\n    return [{}] * len(observations)\n"
 RUN = {"env": "my_env:Catch-v0", "policy": "mine.py", "episodes": 4, "shard_size": 3}
 PHYSICS = ("self.player + action - 1", "self.player + 2 * (action - 1)")
-REWARD = ("reward = float(", "reward = 0.5 + float(")
 RENDERING = ("[24, 32, 48]", "[24, 32, 49]")
 
 
@@ -53,7 +52,7 @@ def test_check_finds_edits_of_an_environment(project):
     text = (results / "goalreel.lock").read_text(encoding="utf-8")
     assert project.run("check").rstrip().endswith("4 of 4 episodes identical")
     assert len(list(results.glob("check/trajectories/*.npz"))), "the locked run's folder is kept"
-    for edit in (PHYSICS, REWARD, RENDERING):
+    for edit in (PHYSICS, RENDERING):
         write(MODULE.replace(*edit))
         said = project.fail("check")
         found = [first_difference(MODULE.replace(*edit), e.seed) for e in lock.episodes]

@@ -45,7 +45,8 @@ def directly(tmp_path, user_cache):
     return folder / "results" / "MountainCar-v0-pump" / "film.mp4"
 
 
-@pytest.mark.parametrize("prefix", [pytest.param("", marks=pytest.mark.slow), "film_"])
+@pytest.mark.slow
+@pytest.mark.parametrize("prefix", ["", "film_"])
 def test_module_of_another_workflow_makes_same_film(tmp_path, user_cache, directly, prefix):
     """The module finds its programs and package, and its views are rules, also with a prefix."""
     renamed, snakefile = f" as {prefix}*" * bool(prefix), REPOSITORY / "workflow" / "Snakefile"

@@ -138,7 +138,7 @@ def test_hill_and_flag_match_gymnasium_within_half_a_pixel(env):
 )
 def test_frames_keep_text_rows_free_except_for_the_flag(size, theme):
     style = vector(size=size, theme=theme)
-    track, boxes = style.draw(style.all_keys()[:: 10 if size[0] <= 600 else 80])
+    track, boxes = style.draw(style.all_keys()[:: 10 if size[0] <= 600 else 400])
     assert track.shape == (size[1], size[0], 3) and track.dtype == np.uint8
     changed = np.zeros(track.shape[:2], bool)
     for top, left, pixels in boxes:

@@ -29,7 +29,7 @@ _KEPT, _REPLACED = 64, 0.3  # snapshots of a segment, and the probability that o
 _FORGET = 0.93  # factor of older counts with each update, or each game from the start
 _START_SHARE = 0.15  # of games from the level's start; more, the more of them succeed
 _PATIENCE = 100  # decisions without progress that end a game
-_FLAG, _DEATH, _DECISION, _PIXELS = 2.0, -1.5, -0.01, 40.0  # rewards; pixels of a reward of 1
+_FLAG, _DEATH, _DECISION, _PIXELS = 2.0, -5.0, -0.01, 40.0  # rewards; pixels of a reward of 1
 # Shares of repeated and of random decisions in the games of a training, besides sticky actions, so
 # that a policy withstands more than it is tested with.
 _NOISES = (0.0, 0.0), (0.25, 0.0), (0.0, 0.04)
@@ -94,8 +94,8 @@ class MarioEnvs(Envs):
             over = self._play(game, action)
             position, is_flag = game.base + game.env.x_pos, game.env.flag_get
             reward = max(-10, min(10, position - before[0])) / _PIXELS + _DECISION
-            reward += _FLAG if is_flag else _DEATH if over else 0.0
             is_stuck = not over and game.idle >= _PATIENCE
+            reward += _FLAG if is_flag else _DEATH if over or is_stuck else 0.0
             rewards.append(reward)
             terminated.append(over or is_stuck)
             truncated.append(False)

@@ -41,17 +41,14 @@ def shrunk(gray: np.ndarray, before: tuple[np.ndarray, np.ndarray] | None = None
     if before is None:
         small, changed = np.empty((SIDE, SIDE), np.uint8), np.arange(SIDE)
     else:
-        small, differs = before[1].copy(), (gray != before[0]).any(axis=1)
+        small, differs = before[1].copy(), np.zeros(len(gray), bool)
+        differs[np.flatnonzero(gray != before[0]) // gray.shape[1]] = True
         changed = np.flatnonzero(differs[rows].any(axis=0))
-    if len(changed):
-        needed = np.zeros(len(gray), bool)
-        needed[rows[:, changed]] = True
-        places = (np.cumsum(needed) - 1)[rows[:, changed]]
-        # Sums along an axis that is not the last one are made in order.
-        picture = gray[needed].astype(np.float32)
-        across = (picture.take(columns, axis=1) * widths).sum(axis=1)
-        exact = (across.take(places, axis=0) * heights[:, changed, None]).sum(axis=0)
-        small[changed] = np.rint(exact).astype(np.uint8)
+    # Sums along an axis that is not the last one are made in order.
+    picture = gray[rows[:, changed]].astype(np.float32)
+    across = (picture.take(columns, axis=2) * widths).sum(axis=2)
+    exact = (across * heights[:, changed, None]).sum(axis=0)
+    small[changed] = np.rint(exact).astype(np.uint8)
     return small
 
 

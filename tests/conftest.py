@@ -11,6 +11,7 @@ from pathlib import Path
 
 import av
 import pytest
+from browser import chromium
 from project import Project
 from reruns import Sources
 
@@ -37,6 +38,7 @@ LOSSLESS = QP | {"qp": 0}
 VIEWS = ("clips", "grid", "swarm", "phase", "stills", "model_card", "report")
 TARGETS = ("all", *VIEWS)
 VIEWED = {"reaches": 4, "shard_size": 2}
+SMALL = {"reaches": 8, "shard_size": 4}
 HARSH = 'it\'s a "film" $(x) é #;=\\ 雪'
 
 
@@ -86,13 +88,13 @@ def decoded(path):
         return [frame.to_ndarray() for frame in container.decode(video=0)]
 
 
-def shard(tmp_path, atlases, number, reaches, encode=QP, fps=30):
+def shard(tmp_path, atlases, number, reaches):
     """Return a shard's trajectory file and segment."""
     trajectories = simulated(reaches=reaches)
     paths = tmp_path / f"{number:05d}.npz", tmp_path / f"{number:05d}.mp4"
     write_trajectories(paths[0], trajectories)
     comment = canonical({"source": trajectories.digest()})
-    encode_segment(rendered(trajectories, atlases), paths[1], fps, encode, comment)
+    encode_segment(rendered(trajectories, atlases), paths[1], 30, QP, comment)
     return paths
 
 
@@ -177,8 +179,13 @@ def _runs_end() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def filmed(once) -> Project:
     """Return a read-only project with a finished film of 8 reaches in 2 shards."""
-    config = {"reaches": 8, "shard_size": 4}
-    return once("filmed", lambda fresh: fresh.run("-j", "2", config=config))
+    return once("filmed", lambda fresh: fresh.run("-j", "2", config=SMALL))
+
+
+@pytest.fixture
+def done(filmed, tmp_path) -> Project:
+    """Return a copy of the project with that film, which a test may change."""
+    return filmed.copied(tmp_path / "project")
 
 
 @pytest.fixture(scope="session")
@@ -191,6 +198,13 @@ def viewed(once) -> Project:
 def expected(filmed) -> dict[str, str]:
     """Return the hashes of the results of that film, made without a disturbance."""
     return hashes(filmed.folder / "results")
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    """Return a browser."""
+    with chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """Films by a command that submits job scripts, here a qsub with an empty environment."""
 
 import pytest
-from conftest import FEW, hashes
+from conftest import FEW, SMALL, hashes
 from project import CLUSTER_BIN, needs_cluster
 
 import goalreel
@@ -57,10 +57,9 @@ def with_qsub(tmp_path, before=":") -> dict:
 
 
 def test_qsub_film_equals_local_film(project, tmp_path, filmed):
-    config = {"reaches": 8, "shard_size": 4}  # as the fixture `filmed`
-    project.run(*PROFILE, config=config, **with_qsub(tmp_path))
+    project.run(*PROFILE, config=SMALL, **with_qsub(tmp_path))
     assert hashes(project.folder / "results") == hashes(filmed.folder / "results")
-    assert project.jobs(config=config) == {}
+    assert project.jobs(config=SMALL) == {}
     submitted = (tmp_path / "submitted").read_text().splitlines()
     asked = "-l h_vmem=700M -l h_rt=00:18:00"  # the memory of encode, and the time of simulate, render and encode, twice
     assert len(submitted) == 2 and asked in submitted[0], submitted

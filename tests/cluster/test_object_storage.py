@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import hashes
+from conftest import SMALL, hashes
 from object_store import BUCKET, StoredProject, s3_server
 from PIL import Image
 from project import CLUSTER_BIN, REPOSITORY, needs_cluster
@@ -14,7 +14,6 @@ from goalreel.errors import GoalreelError
 from goalreel.workflow.run_checks import check_results
 
 pytestmark = [pytest.mark.slow, needs_cluster]
-BASE = {"reaches": 8, "shard_size": 4}
 ADDRESS = f"s3://{BUCKET}/run/results"
 
 # Two scripts that replace a scheduler of pods. A job starts in an empty folder, without the
@@ -55,7 +54,7 @@ def stored(tmp_path_factory, user_cache, pods) -> StoredProject:
         (folder / "project").mkdir()
         project = StoredProject(folder / "project", user_cache, address)
         groups = ["--groups", *(f"{rule}=all" for rule in EVERY_RULE)]
-        project.output = project.run(*in_pods(pods), *groups, profile="kubernetes", config=BASE)
+        project.output = project.run(*in_pods(pods), *groups, profile="kubernetes", config=SMALL)
         yield project
 
 
@@ -86,7 +85,7 @@ def test_jobs_without_shared_disk_make_the_bytes_of_a_local_run(stored, filmed, 
 def test_preflight_names_file_that_remote_jobs_would_lack(stored, pods):
     policy = "def act(observations):\n    return (observations[:, 1] > 0) * 2\n"
     (stored.folder / "mine.py").write_text(policy)  # not tracked by git
-    config = BASE | {"policy": "{name: python, file: mine.py}"}
+    config = SMALL | {"policy": "{name: python, file: mine.py}"}
     output = stored.fail("--forceall", *in_pods(pods), profile="kubernetes", config=config)
     assert "mine.py: Jobs on other machines get only files that git tracks" in output
     assert "Traceback" not in output and "Submitted job" not in output
@@ -120,8 +119,8 @@ def grown(stored) -> tuple[dict, str, str]:
 
     Both use another executor in the same folder.
     """
-    before, rerun = stored.hashes(), stored.run(config=BASE)
-    return before, rerun, stored.run("all", "stills", "report", config=BASE | {"reaches": 10})
+    before, rerun = stored.hashes(), stored.run(config=SMALL)
+    return before, rerun, stored.run("all", "stills", "report", config=SMALL | {"reaches": 10})
 
 
 def test_bucket_rerun_does_nothing_and_growth_adds_shards(stored, grown):
@@ -144,7 +143,7 @@ def test_bucket_rerun_does_nothing_and_growth_adds_shards(stored, grown):
 
 
 def test_corrupt_object_is_named_deleted_and_rebuilt(stored, grown):
-    config = BASE | {"reaches": 10}
+    config = SMALL | {"reaches": 10}
     before = stored.hashes()
     content = bytearray(stored.read("trajectories/00001.npz"))
     content[len(content) // 2] ^= 1

@@ -15,7 +15,7 @@ from goalreel.films.render import render_states
 from goalreel.films.segment import assemble_segment
 from goalreel.h264.nal import annex_b
 from goalreel.h264.parameter_sets import StreamParameters, pps, sps
-from goalreel.provenance.spec import NO_SPEC, Spec
+from goalreel.provenance.spec import NO_SPEC
 from goalreel.rendering.atlas import Atlas, Style, state_keys
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import cut_patches
@@ -46,11 +46,11 @@ def every_nth_state(trajectories: Trajectories, every: int) -> Trajectories:
     return replace(trajectories, **thin)
 
 
-def atlas_of(style: Style, keys: np.ndarray, spec: Spec = NO_SPEC) -> Atlas:
+def atlas_of(style: Style, keys: np.ndarray) -> Atlas:
     """Return an atlas of some of a style's frames."""
     keys = np.unique(keys, axis=0)
     background, pictures = style.draw(keys)
-    return Atlas(keys.astype(np.int16), background, cut_patches(background, pictures), spec)
+    return Atlas(keys.astype(np.int16), background, cut_patches(background, pictures))
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,11 @@ def rbsp_of(unit: bytes) -> bytes:
     return unit[1:].replace(b"\0\0\3", b"\0\0")
 
 
-def packets_of(path: Path) -> list[av.Packet]:
-    """Return the packets of a video."""
-    with av.open(str(path)) as container:
-        return [packet for packet in container.demux(video=0) if packet.size]
+def packets_of(path: Path, kind: str = "video") -> list[av.Packet]:
+    """Return the packets of the first stream of this kind, using only the index."""
+    with av.open(str(path), options={"fflags": "noparse"}) as container:
+        stream = getattr(container.streams, kind)[0]
+        return [packet for packet in container.demux(stream) if packet.size]
 
 
 def nal_types(packet: bytes) -> set[int]:

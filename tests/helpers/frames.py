@@ -22,10 +22,10 @@ def layer_of(name: str, background: np.ndarray, frames) -> Layer:
 
 
 def film(
-    path: Path, environment, reaches=range(3), success=-1e9, policy=None, attempts=9, spec=NO_SPEC
+    path: Path, environment, reaches=range(3), success=-1e9, attempts=9, spec=NO_SPEC
 ) -> tuple[Trajectories, FrameCache]:
     """Return a shard's trajectories and frames of a random policy, rendered by Gymnasium."""
-    player = make_policy(policy or {"name": "random"})
+    player = make_policy({"name": "random"})
     with filming(path, environment, success) as recorder:
         made = simulate_reaches(
             reaches, 7, environment, player, attempts, False, spec, success, recorder

@@ -7,13 +7,18 @@ import numpy as np
 from conftest import CONTINUOUS
 
 
-def played(env: str, seed: int, actions: Iterable) -> Iterator[np.ndarray]:
-    """Yield the frames of an episode that Gymnasium resets, steps and renders."""
-    made = gymnasium.make(env, render_mode="rgb_array")
+def played(env: str, seed: int, actions: Iterable, **kwargs) -> Iterator[np.ndarray]:
+    """Yield the frames of an episode that Gymnasium resets, steps and renders.
+
+    `kwargs` are those of `gymnasium.make`.
+    """
+    made = gymnasium.make(env, render_mode="rgb_array", **kwargs)
     made.reset(seed=seed)
     yield made.render()
     for action in actions:
-        made.step(np.array([action]) if env == CONTINUOUS else int(action))
+        if env == CONTINUOUS:
+            action = np.array([action])
+        made.step(action if np.ndim(action) else int(action))
         yield made.render()
     made.close()
 

@@ -147,6 +147,11 @@ class Project:
         assert status != 0, output
         return output
 
+    def replay(self, *arguments: str) -> subprocess.CompletedProcess:
+        """Run the program that replays an episode of the results."""
+        command = [sys.executable, REPOSITORY / "scripts" / "replay.py", *arguments]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+
     def jobs(self, *options: str, config: dict | None = None, **environment: str) -> dict:
         """Return the number of jobs of each rule in a dry run, without `all`."""
         output = self.run("--dry-run", *options, config=config, **environment)

@@ -14,6 +14,7 @@ import av
 import numpy as np
 from project import REPOSITORY
 
+LOSSLESS = {"qp": 0, "preset": "ultrafast"}
 # Scripts that replace ffmpeg (conftest.fake_ffmpeg), and a part of the error message.
 BROKEN = [
     ("cat > /dev/null; echo 'No space left on device' >&2; exit 1", "No space left on device"),

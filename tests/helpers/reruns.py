@@ -30,6 +30,7 @@ class Sources:
     def __init__(self, folder: Path, monkeypatch):
         """Copy them to a folder, and let `monkeypatch` point the fingerprint at it."""
         self.folder = folder
+        self._unedited: dict[str, dict[tuple, str]] = {}
         for name, function in list(vars(fingerprint).items()):
             if hasattr(function, "cache_clear"):
                 monkeypatch.setattr(fingerprint, name, _by_content(function.__wrapped__))
@@ -65,6 +66,18 @@ class Sources:
                     found[rule, name] = plan.spec(rule, {"shard": name})
                     waiting += plan.makers(rule).values()
         return found
+
+    def reruns(
+        self, config: Mapping, edit: Mapping | str, targets: Sequence[str] = FILM
+    ) -> dict[str, int]:
+        """Return the number of jobs of each rule that rerun after an edit of options or of a file."""
+        key = repr((config, targets))
+        if key not in self._unedited:
+            self._unedited[key] = self.specs(config, targets)
+        if isinstance(edit, Mapping):
+            return rerun(self._unedited[key], self.specs(config | edit, targets))
+        with self.edited(edit):
+            return rerun(self._unedited[key], self.specs(config, targets))
 
 
 def _names(plan: Plan, rule: str) -> list[str]:

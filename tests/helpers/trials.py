@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import hashes
+from conftest import SMALL, hashes
 from project import Project
 
 from goalreel.provenance.spec import parse_spec
@@ -22,7 +22,6 @@ from goalreel.workflow.plan import Plan
 from goalreel.workflow.stages import STAGES
 
 TIMES = int(os.environ.get("GOALREEL_FAULTS", "1"))  # factor on the number of random trials
-SMALL = {"reaches": 8, "shard_size": 4}  # the run that `filmed` made, undisturbed
 BY_X264 = SMALL | {"encode": "{encoder: x264}"}
 SHARDS = ("00000", "00001")
 BOUND = 240  # seconds after which a run counts as hanging

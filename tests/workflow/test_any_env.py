@@ -201,10 +201,6 @@ def test_frames_and_numbers_do_not_depend_on_the_shard(monkeypatch, tmp_path):
         assert np.array_equal(joined, getattr(whole, name))
     pictures = itertools.chain(*(cache for _, cache in parts))
     assert all(np.array_equal(a, b) for a, b in zip(frames, pictures, strict=True))
-    monkeypatch.undo()
-    made("alike.npz", range(7))
-    files = [(tmp_path / f"{name}.npz").read_bytes() for name in ("whole", "alike")]
-    assert files[0] == files[1]
 
 
 @pytest.mark.parametrize(
@@ -254,16 +250,12 @@ def test_film_pads_every_shard_to_the_largest_picture(encode, tmp_path):
     options = {"shard_size": 1, "render": {"scale": 1}, "overlay": {"title_card": 0, "caption": ""}}
     goalreel.film("TestGrowing-v0", seeds=seeds, to=path, encode=encode, **options)
     frames, widths, close = iter(decoded(path)), set(), 0.51 if "qp" in encode else 20
-    peer = gymnasium.make("TestGrowing-v0", render_mode="rgb_array")
     for seed in seeds:
-        peer.reset(seed=seed)
-        for step in range(6):
-            picture = peer.render()
+        for step, picture in enumerate(gymnasium_frames.played("TestGrowing-v0", seed, [3] * 5)):
             widths.add(picture.shape[1])
             even = np.pad(in_rgb(picture, (45, 50)), ((0, 0), (0, 1), (0, 0)), "edge")
             luma = even @ [0.2126, 0.7152, 0.0722] * 219 / 255 + 16
             assert np.abs(next(frames)[:50] - luma).max() <= close, (seed, step)
-            peer.step(3)
     assert len(widths) == 2 and next(frames, None) is None
     assert parse_spec(read_index(path).comment).value["sizes"] == [[31, 33], [50, 45]]
 

@@ -8,13 +8,10 @@ import json
 import shlex
 import shutil
 import statistics
-import subprocess
-import sys
 
 import gymnasium
 import pandas as pd
 import pytest
-from project import REPOSITORY
 
 import goalreel
 from goalreel.report.page_rows import write_rows
@@ -74,9 +71,7 @@ def test_summary_has_the_statistics_of_the_table(played):
     assert summary["versions"]["gymnasium"] == gymnasium.__version__
     worst = summary["worst"]
     assert [row["return"] for row in worst] == sorted(returns)[:5]
-    arguments = worst[0]["replay"].split()[2:]
-    command = [sys.executable, REPOSITORY / "scripts/replay.py", *arguments]
-    process = subprocess.run(command, cwd=played.folder, capture_output=True, text=True)
+    process = played.replay(*worst[0]["replay"].split()[2:])
     assert f"seed {worst[0]['seed']}: {worst[0]['steps']} steps" in process.stderr
 
 
@@ -92,12 +87,6 @@ def test_chapters_and_title_say_episode_and_outcome(played):
         assert title == f"{expected}{float(row['return']):g} · {outcome}"
 
 
-def test_more_episodes_simulate_only_new_shards(played):
-    # The shard of four stays, and that of two grows. Title cards name the total.
-    jobs = played.jobs(config=CONFIG | {"episodes": 11})
-    assert jobs == {"simulate": 2, "encode": 3, "episodes": 1, "concat": 1}
-
-
 def test_seeds_above_2_53_are_exact_everywhere(project):
     first = 2**53
     said = project.run(config=CONFIG | {"seeds": f"{first}-{first + 2}", "shard_size": 2})
@@ -109,9 +98,8 @@ def test_seeds_above_2_53_are_exact_everywhere(project):
     assert all(f"seed {seed} ".encode() in film for seed in seeds)
     page = project.folder / "data.js"
     write_rows(page, pd.read_csv(results / "episodes.csv"), 50, "episode")
-    assert (
-        f'"seed":[{first},"{first + 1}","{first + 2}"]' in page.read_text()
-    )  # as JavaScript reads
+    # As JavaScript reads.
+    assert f'"seed":[{first},"{first + 1}","{first + 2}"]' in page.read_text()
     env = gymnasium.make(CONFIG["env"])
     for number, seed in enumerate(seeds):
         recorded = find_episode(results, number, None)
@@ -119,10 +107,6 @@ def test_seeds_above_2_53_are_exact_everywhere(project):
         assert recorded.episode.seed == seed
         assert recorded.episode.states[0].tolist() == env.unwrapped.state.tolist()
         assert len(replay(recorded)) == len(recorded.episode.states)
-    # The last seed belongs to another shard.
-    jobs = project.jobs(config=CONFIG | {"seeds": f"{first}-{first + 3}", "shard_size": 2})
-    assert (jobs["simulate"], jobs["encode"]) == (1, 2)
-    assert project.jobs(config=CONFIG | {"seeds": "3-9", "shard_size": 2})["simulate"] == 4
 
 
 def test_view_uses_the_saved_options_of_the_run(played, tmp_path):
@@ -137,9 +121,8 @@ def test_view_uses_the_saved_options_of_the_run(played, tmp_path):
 
 def test_run_rejects_folder_of_another_run(played, tmp_path):
     project = played.copied(tmp_path / "project")
-    project.edit(
-        "config.yaml", "seed: 2025", "seed: 2026"
-    )  # newer than the run, as after a git pull
+    # Newer than the run, as after a git pull.
+    project.edit("config.yaml", "seed: 2025", "seed: 2026")
     said = project.fail("clips")  # without options the command is for Mountain Car
     assert "Job stats" not in said
     first, replaces, resumes = said[said.index("goalreel: ") :].splitlines()

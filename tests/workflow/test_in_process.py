@@ -68,9 +68,8 @@ def test_film_accepts_a_python_object(tmp_path, policy):
         assert row[table.columns.get_loc("return") + 1] == returned
         for frame, picture in zip(frames[first : first + 41], shown, strict=True):
             assert frame.shape == picture.shape
-            assert (
-                np.abs(frame.astype(int) - picture).mean() < 1
-            )  # an error of x264, not a wrong frame
+            # An error of x264, not a wrong frame.
+            assert np.abs(frame.astype(int) - picture).mean() < 1
         first += 41
     assert first == len(frames)
 

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 import yaml
 from project import REPOSITORY
-from reruns import rerun
 
 import goalreel
 
@@ -173,9 +172,8 @@ def test_lerobot_reader_returns_the_recorded_run(made, tmp_path):
 @pytest.mark.parametrize(("name", "jobs"), [("lerobot.py", {"lerobot": 1}), ("model_card.py", {})])
 def test_dataset_reruns_after_an_edit_of_its_code(sources, name, jobs):
     pytest.importorskip("pyarrow", reason="takes pyarrow, which is no requirement")
-    before = sources.specs({"reaches": 4}, ("lerobot",))
-    with sources.edited(f"goalreel/report/{name}"):
-        assert rerun(before, sources.specs({"reaches": 4}, ("lerobot",))) == jobs
+    edit = f"goalreel/report/{name}"
+    assert sources.reruns({"reaches": 4}, edit, ("lerobot",)) == jobs
 
 
 @pytest.mark.skipif(bool(importlib.util.find_spec("pyarrow")), reason="pyarrow is installed")

@@ -42,8 +42,7 @@ def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
     said = project.fail("clips", config=config | {"clips": "{episode_trigger: failed}"})
     assert "An attempt was not filmed, and check_determinism=false forbids" in said
     project.run("clips", config=config | {"clips": "{episode_trigger: {best: 1, by: steps}}"})
-    replay = [sys.executable, REPOSITORY / "scripts" / "replay.py", "0", "--results", results]
-    told = subprocess.run(replay, cwd=project.folder, capture_output=True, text=True)
+    told = project.replay("0", "--results", str(results))
     assert "Not reproducible, because the run has check_determinism=false" in told.stderr
     for cache in (results / "frames").iterdir():
         cache.unlink()
@@ -55,13 +54,9 @@ def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
 def test_user_file_edited_during_run_is_noticed(tmp_path, changed):
     (tmp_path / "my_env.py").write_text(MODULE)
     (tmp_path / "mine.py").write_text("def act(obs):\n    return [1] * len(obs)\n")
-    spec = {
-        "stage": "simulate",
-        "config": {"env": "my_env:Catch-v0", "seed": 1, "film.show_failures": True},
-        "shard": {"first": 0, "count": 1},
-    }
-    spec["config"] |= {"success": 0, "policy": {"name": "python", "file": "mine.py"}}
-    spec["config"]["policy"]["function"] = "act"
+    config = {"env": "my_env:Catch-v0", "seed": 1, "film.show_failures": True, "success": 0}
+    config["policy"] = {"name": "python", "file": "mine.py", "function": "act"}
+    spec = {"stage": "simulate", "config": config, "shard": {"first": 0, "count": 1}}
     command = [sys.executable, REPOSITORY / "scripts" / "simulate.py"]
     command += ["--trajectories", "t.npz", "--spec"]
     for files, message in (({changed: "0" * 64}, f"{changed}: The file changed"), ({}, "")):

@@ -3,12 +3,13 @@
 import os
 
 import pytest
-from project import SOURCES, Project
+from conftest import SMALL
+from project import SOURCES
 from reruns import FILM, rerun
+from trials import BY_X264
 
 from goalreel.workflow import plan as planning
 
-BASE = {"reaches": 8, "shard_size": 4}
 NOTHING = {}
 END = {"concat": 1, "episodes": 1}
 ENCODE = {"encode": 2, "concat": 1}
@@ -17,12 +18,6 @@ RENDER = ENCODE | {"render": 2}
 ALL = RENDER | {"simulate": 2, "episodes": 1}
 DRAWN = {"atlas": 1, "coded_atlas": 1}
 ONE_SHARD = {"simulate": 1, "render": 1, "encode": 1} | END
-
-
-@pytest.fixture(scope="module")
-def base(sources) -> dict[tuple, str]:
-    """Return the specs of a film of 8 reaches in 2 shards."""
-    return sources.specs(BASE)
 
 
 CONFIG_EDITS = [
@@ -45,11 +40,7 @@ CONFIG_EDITS = [
 ]
 
 
-@pytest.mark.parametrize(("edit", "jobs"), CONFIG_EDITS, ids=str)
-def test_config_edit(sources, base, edit, jobs):
-    assert rerun(base, sources.specs(BASE | edit)) == jobs
-
-
+GYMNASIUM = SMALL | {"env": "CartPole-v1", "policy": {"name": "random"}}
 PLAYED = {"simulate": 2, "encode": 2, "clips": 1, "grid": 1} | END
 GYMNASIUM_EDITS = [
     ({}, NOTHING),
@@ -65,18 +56,17 @@ GYMNASIUM_EDITS = [
 
 @pytest.mark.parametrize(("edit", "jobs"), GYMNASIUM_EDITS, ids=str)
 def test_config_edit_of_a_film_rendered_by_gymnasium(sources, edit, jobs):
-    config, targets = BASE | {"env": "CartPole-v1", "policy": {"name": "random"}}, ("clips", "grid")
-    before, after = (sources.specs(c, (*FILM, *targets)) for c in (config, config | edit))
-    assert rerun(before, after) == jobs
+    assert sources.reruns(GYMNASIUM, edit, (*FILM, "clips", "grid")) == jobs
 
 
-EPISODES = BASE | {"env": "CartPole-v1", "policy": {"name": "random"}, "reaches": None}
+EPISODES = GYMNASIUM | {"reaches": None}
 BARE = {"overlay": {"title_card": 0}}
 EPISODE_EDITS = [
     ({"episodes": 8}, {"episodes": 12}, {"simulate": 1, "encode": 3} | END),
-    ({"episodes": 8} | BARE, {"episodes": 12} | BARE, {"simulate": 1, "encode": 1} | END),
-    ({"episodes": 8} | BARE, {"episodes": 4} | BARE, END),
-    ({"episodes": 8}, {"episodes": 8, "success": 100}, {"episodes": 1}),
+    ({"episodes": 6}, {"episodes": 11}, {"simulate": 2, "encode": 3} | END),  # one shard grows
+    ({"episodes": 8} | BARE, {"episodes": 12}, {"simulate": 1, "encode": 1} | END),
+    ({"episodes": 8} | BARE, {"episodes": 4}, END),
+    ({"episodes": 8}, {"success": 100}, {"episodes": 1}),
     ({"seeds": "0-7"}, {"seeds": [0, 1, 2, 3, 4, 5, 6, 7]}, NOTHING),  # another spelling
     ({"seeds": "0-7"}, {"seeds": [0, 1, 2, 3, 4, 5, 6, 9]}, {"simulate": 1}),
 ]
@@ -84,7 +74,7 @@ EPISODE_EDITS = [
 
 @pytest.mark.parametrize(("before", "after", "jobs"), EPISODE_EDITS, ids=str)
 def test_config_edit_of_a_film_of_episodes(sources, before, after, jobs):
-    assert rerun(sources.specs(EPISODES | before), sources.specs(EPISODES | after)) == jobs
+    assert sources.reruns(EPISODES | before, after) == jobs
 
 
 BLOCKS = EPISODES | {"episodes": 8}
@@ -94,21 +84,16 @@ BLOCK_EDITS = [
     ({"encode": {"quality": "small"}}, ENCODE),
     ({"overlay": {"hud": True}}, ENCODE),
     ({"overlay": {"caption": "Seed {seed}"}}, ENCODE),
-    ("encoding/assembling/block_samples.py", ENCODE),
-    ("encoding/x264.py", ENCODE),
-    ("rendering/classic_control_scene.py", PLAYED),
-    ("rendering/blocks.py", PLAYED),
+    ("goalreel/encoding/assembling/block_samples.py", ENCODE),
+    ("goalreel/encoding/x264.py", ENCODE),
+    ("goalreel/rendering/classic_control_scene.py", PLAYED),
+    ("goalreel/rendering/blocks.py", PLAYED),
 ]
 
 
 @pytest.mark.parametrize(("edit", "jobs"), BLOCK_EDITS, ids=str)
 def test_edit_of_a_film_of_blocks(sources, edit, jobs):
-    before = sources.specs(BLOCKS)
-    if isinstance(edit, dict):
-        assert rerun(before, sources.specs(BLOCKS | edit)) == jobs
-        return
-    with sources.edited(f"goalreel/{edit}"):
-        assert rerun(before, sources.specs(BLOCKS)) == jobs
+    assert sources.reruns(BLOCKS, edit) == jobs
 
 
 def test_edits_of_a_film_of_a_recording(sources, tmp_path):
@@ -158,10 +143,9 @@ CODE_EDITS = {
 }
 
 
-@pytest.mark.parametrize("name", CODE_EDITS)
-def test_code_edit(sources, base, name):
-    with sources.edited(name):
-        assert rerun(base, sources.specs(BASE)) == CODE_EDITS[name]
+@pytest.mark.parametrize(("edit", "jobs"), [*CONFIG_EDITS, *CODE_EDITS.items()], ids=str)
+def test_edit_of_a_mountain_car_film(sources, edit, jobs):
+    assert sources.reruns(SMALL, edit) == jobs
 
 
 @pytest.mark.parametrize(
@@ -175,22 +159,16 @@ def test_code_edit(sources, base, name):
         ("matplotlib", NOTHING),
     ],
 )
-def test_new_tool_version_reruns_its_jobs(sources, base, monkeypatch, tool, jobs):
-    version = planning._version
+def test_new_tool_version_reruns_its_jobs(sources, monkeypatch, tool, jobs):
+    before, version = sources.specs(SMALL), planning._version
     monkeypatch.setattr(planning, "_version", lambda name: "n99" if name == tool else version(name))
-    assert rerun(base, sources.specs(BASE)) == jobs
+    assert rerun(before, sources.specs(SMALL)) == jobs
 
 
-@pytest.fixture
-def done(filmed, tmp_path) -> Project:
-    """Return a copy of a project with its finished film of 8 reaches in 2 shards."""
-    return filmed.copied(tmp_path / "project")
-
-
-def test_config_edit_reruns_the_jobs_of_changed_specs(done, sources, base):
+def test_config_edit_reruns_the_jobs_of_changed_specs(filmed, sources):
     edits = {"encode": "{qp: 31}", "overlay": "{title_card: 0}"}
-    planned = sources.specs(BASE | {"encode": {"qp": 31}, "overlay": {"title_card": 0}})
-    assert done.jobs(config=BASE | edits) == rerun(base, planned) == ENCODE | {"episodes": 1}
+    planned = sources.reruns(SMALL, {"encode": {"qp": 31}, "overlay": {"title_card": 0}})
+    assert filmed.jobs(config=SMALL | edits) == planned == ENCODE | {"episodes": 1}
 
 
 @pytest.mark.parametrize(
@@ -205,14 +183,13 @@ def test_config_edit_reruns_the_jobs_of_changed_specs(done, sources, base):
 )
 def test_snakemake_reruns_what_an_edited_module_affects(done, name, old, new, jobs):
     done.edit(f"scripts/goalreel/{name}", old, new)
-    assert done.jobs(config=BASE) == jobs
+    assert done.jobs(config=SMALL) == jobs
 
 
 def test_swapped_values_rerun(once):
     """Snakemake compares parameters as a set, which would hide the change."""
-    config = BASE | {"encode": "{encoder: x264}"}
-    encoded = once("encoded", lambda fresh: fresh.run("-j", "2", config=config))
-    config = BASE | {"encode": "{encoder: x264, qp: 30}", "film": "{fps: 23}"}
+    encoded = once("encoded", lambda fresh: fresh.run("-j", "2", config=BY_X264))
+    config = SMALL | {"encode": "{encoder: x264, qp: 30}", "film": "{fps: 23}"}
     assert encoded.jobs(config=config) == ENCODE | {"episodes": 1}
 
 
@@ -225,7 +202,7 @@ def test_edited_comments_docstrings_and_layout_rerun_nothing(done):
     done.edit("config.yaml", "# frames per second", "# pictures per second")
     done.edit("config/config.schema.yaml", "Frames per second", "Pictures per second")
     done.edit("Snakefile", '"""Make the film and', '"""Make the film, and')
-    assert done.jobs(config=BASE) == NOTHING
+    assert done.jobs(config=SMALL) == NOTHING
 
 
 def test_touched_sources_and_fresh_checkout_rerun_nothing(done):
@@ -233,31 +210,31 @@ def test_touched_sources_and_fresh_checkout_rerun_nothing(done):
         path = done.folder / name
         for file in [path, *path.rglob("*")]:
             os.utime(file)
-    assert done.jobs(config=BASE) == NOTHING
+    assert done.jobs(config=SMALL) == NOTHING
     for name in SOURCES:
         done.restore(name)
-    assert done.jobs(config=BASE) == NOTHING
+    assert done.jobs(config=SMALL) == NOTHING
 
 
 @pytest.mark.slow
 def test_growth_by_half_a_shard_remakes_the_last_shard(done):
-    assert done.jobs(config=BASE | {"reaches": 10}) == ONE_SHARD | {"encode": 3}
-    done.run(config=BASE | {"reaches": 10})
-    assert done.jobs(config=BASE | {"reaches": 10}) == NOTHING
-    assert done.jobs(config=BASE | {"reaches": 12}) == ONE_SHARD | {"encode": 3}
-    done.run(config=BASE | {"reaches": 12})
-    assert done.jobs(config=BASE | {"reaches": 12}) == NOTHING
+    assert done.jobs(config=SMALL | {"reaches": 10}) == ONE_SHARD | {"encode": 3}
+    done.run(config=SMALL | {"reaches": 10})
+    assert done.jobs(config=SMALL | {"reaches": 10}) == NOTHING
+    assert done.jobs(config=SMALL | {"reaches": 12}) == ONE_SHARD | {"encode": 3}
+    done.run(config=SMALL | {"reaches": 12})
+    assert done.jobs(config=SMALL | {"reaches": 12}) == NOTHING
     # Back to 8: the third shard stays, and is not rebuilt when it is needed again.
-    done.run(config=BASE)
-    assert done.jobs(config=BASE | {"reaches": 12}) == END | {"encode": 2}
+    done.run(config=SMALL)
+    assert done.jobs(config=SMALL | {"reaches": 12}) == END | {"encode": 2}
 
 
 def test_deleted_segment_is_rebuilt_only_for_a_new_film(done):
     (done.folder / "results" / "segments" / "00001.mp4").unlink()
-    assert done.jobs(config=BASE) == NOTHING
-    assert done.jobs(config=BASE | {"reaches": 4}) == END | {"encode": 1}
+    assert done.jobs(config=SMALL) == NOTHING
+    assert done.jobs(config=SMALL | {"reaches": 4}) == END | {"encode": 1}
     (done.folder / "results" / "film.mp4").unlink()
-    assert done.jobs(config=BASE) == {"encode": 1, "concat": 1}
+    assert done.jobs(config=SMALL) == {"encode": 1, "concat": 1}
 
 
 @pytest.mark.slow

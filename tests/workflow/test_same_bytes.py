@@ -4,13 +4,12 @@ import hashlib
 
 import av
 import pandas as pd
-from conftest import hashes
+from conftest import SMALL, hashes
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 from project import Project
 
 
 def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, tmp_path):
-    config = {"reaches": 8, "shard_size": 4}
     expected = hashes(filmed.folder / "results")
     assert len(expected) == 13
     # Processor features with special code in NumPy, to turn off.
@@ -19,7 +18,7 @@ def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, tmp_path):
     folder = tmp_path / "one core and a plain CPU"
     folder.mkdir()
     other = Project(folder, drawn_anew)
-    other.run("-j", "1", config=config, NPY_DISABLE_CPU_FEATURES=dispatched)
+    other.run("-j", "1", config=SMALL, NPY_DISABLE_CPU_FEATURES=dispatched)
     assert hashes(folder / "results") == expected
 
 

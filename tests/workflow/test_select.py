@@ -12,7 +12,6 @@ import pytest
 from gymnasium_frames import played as rendered
 from message_form import rejection
 from project import REPOSITORY
-from reruns import rerun
 
 from goalreel import cli
 from goalreel.environments.environment import make_environment
@@ -39,9 +38,8 @@ def film(folder, stages=tuple(FILM), **options):
     for stage in stages:
         for spec, paths in plan.jobs(stage):
             if stage == "report":  # it takes the first shard
-                paths = {
-                    k: path[0] if isinstance(path, list) else path for k, path in paths.items()
-                }
+                for name, path in paths.items():
+                    paths[name] = path[0] if isinstance(path, list) else path
             cli.program(stage)(spec, **paths)
     caches = [open_cache(path) for path in sorted(folder.glob("frames/*.npz"))]
     frames = [
@@ -170,12 +168,11 @@ def test_clusters_have_one_typical_episode_each():
 )
 def test_planned_shards_follow_from_the_selection(select, count, shards):
     config = {"env": "BipedalWalker-v3", "episodes": 100, "max_episode_steps": 9}
-    run = Run(load_config(config | {"film": {"select": select}}))
+    config |= {"film": {"select": select}}
+    run = Run(load_config(config))
     assert (run.count, run.shards(), run.shards("played_shard")) == (count, shards, 1)
     assert run.value("title_card")["count"] == 100
-    seeds = Run(
-        load_config(config | {"film": {"select": select}, "episodes": None, "seeds": "0-99"})
-    )
+    seeds = Run(load_config(config | {"episodes": None, "seeds": "0-99"}))
     assert (seeds.count, seeds.played) == (count, 100)
 
 
@@ -197,7 +194,7 @@ CHOSEN = {"concat": 1, "episodes": 1, "encode": 2, "simulate": 2, "choose": 1}
 )
 def test_edit_of_a_selection_plays_nothing_again(sources, edit, jobs):
     base = CART | {"episodes": 140, "film": {"select": {"worst": 4}}}
-    assert rerun(sources.specs(base), sources.specs(base | edit)) == jobs
+    assert sources.reruns(base, edit) == jobs
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import TARGETS, VIEWED, VIEWS, hashes
 from project import Project
-from reruns import FILM, rerun
+from reruns import FILM
 from trained_policies import random_policy
 from trials import replaced
 
@@ -120,38 +120,25 @@ CONFIG_EDITS = [
     ({"reaches": 6}, SIMULATE | {"simulate": 1, "render": 1, "encode": 3}),
 ]
 
-
-@pytest.fixture(scope="module")
-def base(sources) -> dict[tuple, str]:
-    """Return the specs of the film and all views."""
-    return sources.specs(VIEWED, ALL)
-
-
-@pytest.mark.parametrize(("edit", "jobs"), CONFIG_EDITS, ids=str)
-def test_config_edit_changes_the_specs_of_its_jobs(sources, base, edit, jobs):
-    assert rerun(base, sources.specs(VIEWED | edit, ALL)) == jobs
-
-
 CODE_EDITS = {  # modules of each stage, and unrelated ones
-    "views/swarm.py": {"swarm": 1, "report": 1},
-    "views/phase.py": {"phase": 1},
-    "views/grid.py": {"grid": 1, "report": 1},
-    "views/poster.py": {"stills": 1},
-    "views/clips.py": {"clips": 1},
-    "views/triggers.py": {"clips": 1, "stills": 1, "model_card": 1},
-    "report/plots.py": {"plots": 1, "report": 1},
-    "report/model_card.py": {"model_card": 1},
-    "report/templates/colors.css": {"report": 1},
-    "report/compare.py": NOTHING,
-    "recorders/save_video.py": NOTHING,
-    "environments/drawing/frame_memo.py": NOTHING,
+    "goalreel/views/swarm.py": {"swarm": 1, "report": 1},
+    "goalreel/views/phase.py": {"phase": 1},
+    "goalreel/views/grid.py": {"grid": 1, "report": 1},
+    "goalreel/views/poster.py": {"stills": 1},
+    "goalreel/views/clips.py": {"clips": 1},
+    "goalreel/views/triggers.py": {"clips": 1, "stills": 1, "model_card": 1},
+    "goalreel/report/plots.py": {"plots": 1, "report": 1},
+    "goalreel/report/model_card.py": {"model_card": 1},
+    "goalreel/report/templates/colors.css": {"report": 1},
+    "goalreel/report/compare.py": NOTHING,
+    "goalreel/recorders/save_video.py": NOTHING,
+    "goalreel/environments/drawing/frame_memo.py": NOTHING,
 }
 
 
-@pytest.mark.parametrize("name", CODE_EDITS)
-def test_code_edit_changes_the_specs_of_its_jobs(sources, base, name):
-    with sources.edited(f"goalreel/{name}"):
-        assert rerun(base, sources.specs(VIEWED, ALL)) == CODE_EDITS[name]
+@pytest.mark.parametrize(("edit", "jobs"), [*CONFIG_EDITS, *CODE_EDITS.items()], ids=str)
+def test_edit_changes_the_specs_of_its_jobs(sources, edit, jobs):
+    assert sources.reruns(VIEWED, edit, ALL) == jobs
 
 
 PLAYED = {"simulate": 1, "encode": 1, "concat": 1, "episodes": 1, "training_progress": 1}
@@ -163,10 +150,10 @@ LEARNER_EDITS = [
     ({"policy": {"checkpoint": 0}}, PLAYED),
     ({"sticky_actions": 0.5}, PLAYED),
     ({"train": {"seed": 8}}, NOTHING),  # the file is of another training
-    ("policies/numpy_network.py", PLAYED),
-    ("views/learning_film.py", {"training_progress": 1}),
-    ("environments/drawing/frame_memo.py", PLAYED),
-    ("environments/classic_control.py", NOTHING),
+    ("goalreel/policies/numpy_network.py", PLAYED),
+    ("goalreel/views/learning_film.py", {"training_progress": 1}),
+    ("goalreel/environments/drawing/frame_memo.py", PLAYED),
+    ("goalreel/environments/classic_control.py", NOTHING),
 ]
 
 
@@ -181,18 +168,14 @@ def game(tmp_path_factory) -> dict:
 
 @pytest.mark.parametrize(("edit", "jobs"), LEARNER_EDITS, ids=str)
 def test_edit_of_trained_game_changes_the_specs_of_its_jobs(sources, game, edit, jobs):
-    before, changed = sources.specs(game, (*FILM, "training_progress")), dict(game)
     if isinstance(edit, dict):
-        changed |= edit | {"policy": game["policy"] | edit.get("policy", {})}
-        assert rerun(before, sources.specs(changed, (*FILM, "training_progress"))) == jobs
-        return
-    with sources.edited(f"goalreel/{edit}"):
-        assert rerun(before, sources.specs(game, (*FILM, "training_progress"))) == jobs
+        edit = edit | {"policy": game["policy"] | edit.get("policy", {})}
+    assert sources.reruns(game, edit, (*FILM, "training_progress")) == jobs
 
 
-def test_snakemake_reruns_the_views_of_changed_specs(viewed, sources, base):
+def test_snakemake_reruns_the_views_of_changed_specs(viewed, sources):
     edit = {"clips": {"video_length": 9}, "grid": {"columns": 2}}
-    planned = rerun(base, sources.specs(VIEWED | edit, ALL))
+    planned = sources.reruns(VIEWED, edit, ALL)
     given = {"clips": "{video_length: 9}", "grid": "{columns: 2}"}
     assert viewed.jobs(*TARGETS, config=VIEWED) == NOTHING
     assert viewed.jobs(*TARGETS, config=VIEWED | given) == planned

@@ -10,8 +10,10 @@ from conftest import FEW
 from project import REPOSITORY, SOURCES
 
 
-def test_summary_stands_at_the_end(filmed):
-    *last, encoder = filmed.output.rstrip().splitlines()[-3:]
+def test_output_is_short_and_ends_with_the_summary(filmed):
+    lines = filmed.output.rstrip().splitlines()
+    assert len(lines) < 40, filmed.output
+    *last, encoder = lines[-3:]
     table = pd.read_csv(filmed.folder / "results" / "episodes.csv")
     frames = (table["card_frames"] + table["frames"]).sum()
     size = (filmed.folder / "results" / "film.mp4").stat().st_size
@@ -20,10 +22,6 @@ def test_summary_stands_at_the_end(filmed):
         f"episodes  results/episodes.csv, 8 goal reaches in 8 episodes, {frames:,} frames",
     }
     assert encoder.split()[:2] == ["encoder", "assembled"]
-
-
-def test_progress_output_is_short(filmed):
-    assert len(filmed.output.splitlines()) < 40, filmed.output
 
 
 def project_files(name: str) -> list[Path]:

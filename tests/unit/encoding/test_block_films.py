@@ -10,7 +10,7 @@ import av
 import numpy as np
 import pytest
 from assembling import byte_stream, packets_of, psnr
-from browser import chromium, play, sought
+from browser import play, sought
 from decoders import DECODERS, decode
 from frames import drawn, film, layer_of
 
@@ -171,18 +171,17 @@ def test_film_of_environment_is_close_to_frames(tmp_path, env, hud):
 
 
 @pytest.mark.slow
-def test_browser_plays_and_seeks(tmp_path):
+def test_browser_plays_and_seeks(driver, tmp_path):
     environment = make_environment({"env": "CartPole-v1"})
     trajectories, cache = film(tmp_path / "c.npz", environment, range(4))
     cache = add_overlay(cache, trajectories, "CartPole-v1", list("abcd"), hud=False)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
-    with chromium(tmp_path / "profile") as driver:
-        end = play(driver, tmp_path / "page.html", "f.mp4")
-        assert end == pytest.approx(len(cache) / 30, abs=1e-3)
-        for number in (len(cache) - 1, 7, int(cache.offsets[2]) - 1, int(cache.offsets[2]), 0):
-            frame = sought(driver, (number + 0.5) / 30).astype(int)
-            # Chroma has half the resolution, so edges between colors differ.
-            assert (np.abs(frame - cache[number]) > 24).mean() < 0.002, number
+    end = play(driver, tmp_path / "page.html", "f.mp4")
+    assert end == pytest.approx(len(cache) / 30, abs=1e-3)
+    for number in (len(cache) - 1, 7, int(cache.offsets[2]) - 1, int(cache.offsets[2]), 0):
+        frame = sought(driver, (number + 0.5) / 30).astype(int)
+        # Chroma has half the resolution, so edges between colors differ.
+        assert (np.abs(frame - cache[number]) > 24).mean() < 0.002, number
 
 
 @pytest.mark.parametrize(("width", "length"), [(1024, 2), (1040, 4)])

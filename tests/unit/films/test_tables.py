@@ -1,16 +1,13 @@
 """Test that each row of the tables leads to its seed, frames and replay."""
 
 import itertools
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import av
 import numpy as np
 import pandas as pd
+from gymnasium_frames import played
 from PIL import Image
-from project import REPOSITORY
 
 import goalreel
 from goalreel.films.tables import ATTEMPT_COLUMNS
@@ -20,11 +17,6 @@ COLUMNS = (
     "reach, attempt, seed, env, initial_position, steps, return, terminated, truncated, shard, "
     "first_frame, frames, start_s, card_frames, reached"
 )
-
-
-def replay(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, REPOSITORY / "scripts" / "replay.py", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
 def test_tables_have_seed_and_position_of_episodes(filmed):
@@ -52,17 +44,13 @@ def test_tables_have_seed_and_position_of_episodes(filmed):
 
 
 def test_first_frame_of_episode_shows_reset_state(filmed):
-    """Gymnasium, reset with the seed of the row, renders the first frame."""
-    import gymnasium
-
     results = filmed.folder / "results"
     row = pd.read_csv(results / "episodes.csv").iloc[5]
-    env = gymnasium.make(row["env"], render_mode="rgb_array")
-    env.reset(seed=int(row["seed"]))
     with av.open(str(results / "film.mp4")) as container:
         (frame,) = itertools.islice(container.decode(video=0), row.first_frame, row.first_frame + 1)
     shown = frame.to_ndarray(format="rgb24").astype(int)
-    assert np.abs(shown - env.render())[35:].mean() < 1, "below the caption"
+    reset = next(played(row["env"], int(row["seed"]), []))
+    assert np.abs(shown - reset)[35:].mean() < 1, "below the caption"
 
 
 def test_attempts_table_has_failures_and_every_row_replays(project):
@@ -72,7 +60,7 @@ def test_attempts_table_has_failures_and_every_row_replays(project):
     assert list(attempts.columns) == ATTEMPT_COLUMNS
     assert len(attempts) > 5 and attempts["terminated"].sum() == 5
     failed = attempts[~attempts["terminated"]].iloc[0]
-    process = replay(project.folder, str(failed.reach), "--attempt", str(failed.attempt))
+    process = project.replay(str(failed.reach), "--attempt", str(failed.attempt))
     assert f"seed {failed.seed}: 200 steps" in process.stderr
     assert len(list((project.folder / "results" / "replay").rglob("*.png"))) == 201
 
@@ -81,12 +69,12 @@ def test_attempts_table_has_failures_and_every_row_replays(project):
     states = shard.states.copy()
     states[40, 0] = np.nextafter(states[40, 0], 1)  # the last bit
     write_trajectories(path, replace(shard, states=states))
-    process = replay(project.folder, "0")
+    process = project.replay("0")
     assert process.returncode == 1 and "step 40: Gymnasium gives" in process.stderr
 
 
 def test_replay_compares_with_gymnasium_and_writes_its_frames(filmed, tmp_path):
-    process = replay(filmed.folder, "3", "--png", str(tmp_path / "png"), "--results", "results")
+    process = filmed.replay("3", "--png", str(tmp_path / "png"), "--results", "results")
     assert "equal Gymnasium's" in process.stderr
     cache = goalreel.open_cache(filmed.folder / "results" / "frames" / "00000.npz")
     pngs = sorted((tmp_path / "png").iterdir())
@@ -94,10 +82,10 @@ def test_replay_compares_with_gymnasium_and_writes_its_frames(filmed, tmp_path):
     assert len(pngs) == len(frames)
     for png, frame in zip(pngs, frames, strict=True):
         assert np.array_equal(np.asarray(Image.open(png)), cache[frame])
-    replay(filmed.folder, "3", "--gif", str(tmp_path / "r.gif"))
+    filmed.replay("3", "--gif", str(tmp_path / "r.gif"))
     with Image.open(tmp_path / "r.gif") as gif:
         assert gif.n_frames >= len(frames) - 5, "Pillow merges equal frames"
     for arguments, message in ((["99"], "No reach 99"), (["1", "--attempt", "7"], "No attempt 7")):
-        process = replay(filmed.folder, *arguments)
+        process = filmed.replay(*arguments)
         assert process.returncode == 1
         assert message in process.stderr and "Traceback" not in process.stderr

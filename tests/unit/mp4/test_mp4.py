@@ -10,6 +10,7 @@ from fractions import Fraction
 import av
 import numpy as np
 import pytest
+from assembling import packets_of
 from conftest import HARSH, QP
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,13 +74,6 @@ def chapters_of(frames: list[int]) -> list[Chapter]:
     return [Chapter(n, f"{HARSH} {first}") for first, n in zip(firsts, frames, strict=False)]
 
 
-def packets(path, kind="video") -> list:
-    """Return the packets of the first stream of this kind, using only the index."""
-    with av.open(str(path), options={"fflags": "noparse"}) as container:
-        stream = getattr(container.streams, kind)[0]
-        return [packet for packet in container.demux(stream) if packet.size]
-
-
 def boxes(data: bytes) -> list[str]:
     """Return the names of a file's boxes, in order."""
     names, place = [], 0
@@ -115,7 +109,7 @@ def test_pyav_and_reader_find_what_is_written(source, tmp_path_factory, lengths,
     assert samples_of(path) == expected
     assert boxes(path.read_bytes()) == ["ftyp", "moov", "mdat", "free"]
 
-    found = packets(path)
+    found = packets_of(path)
     assert [bytes(p) for p in found] == expected
     expected = [(i * tick, i * tick, tick) for i in range(frames)]
     assert [(p.pts, p.dts, p.duration) for p in found] == expected
@@ -130,7 +124,7 @@ def test_pyav_and_reader_find_what_is_written(source, tmp_path_factory, lengths,
     assert [c["metadata"]["title"] for c in found] == [c.title for c in chapters]
     assert [tuple(c[end] * c["time_base"] for end in ("start", "end")) for c in found] == times
     if chapters:
-        lines = packets(path, "subtitles")
+        lines = packets_of(path, "subtitles")
         assert [bytes(p)[2:].decode() for p in lines] == [c.title for c in chapters]
         spans = [(p.pts * p.time_base, (p.pts + p.duration) * p.time_base) for p in lines]
         assert spans == times
@@ -146,7 +140,8 @@ def test_ffmpeg_copies_file_without_warning(source, tmp_path):
     done = subprocess.run(command, capture_output=True, check=True)
     assert done.stderr == b""
     for kind in ("video", "subtitles"):
-        ours, theirs = packets(path, kind), packets(copy, kind)[: len(packets(path, kind))]
+        ours = packets_of(path, kind)
+        theirs = packets_of(copy, kind)[: len(ours)]
         assert [bytes(p) for p in theirs] == [bytes(p) for p in ours]
         for name in ("pts", "dts", "duration"):
             copied, written = ([getattr(p, name) * p.time_base for p in q] for q in (theirs, ours))

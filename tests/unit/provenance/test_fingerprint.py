@@ -50,10 +50,10 @@ def small(tmp_path):
     return tmp_path
 
 
-def fingerprint_of(folder: Path, excluded_modules=()) -> str:
+def fingerprint_of(folder: Path) -> str:
     for function in (_file, _read):
         function.cache_clear()
-    return fingerprint(folder / "stage.py", excluded_modules)
+    return fingerprint(folder / "stage.py")
 
 
 CHANGES = [

@@ -7,12 +7,11 @@ import gymnasium
 import numpy as np
 import pytest
 from conftest import decoded, fake_ffmpeg
-from recordings import BROKEN, decoded_rgb, equal, filmed, kept, stand_in_for_moviepy
+from recordings import BROKEN, LOSSLESS, decoded_rgb, equal, filmed, kept, stand_in_for_moviepy
 
 from goalreel import GoalreelError, RecordVideo
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*Overwriting existing videos")
-LOSSLESS = {"qp": 0, "preset": "ultrafast"}
 STATE = ("recording", "step_id", "episode_id", "frames_per_sec", "video_length")
 SETTINGS = [
     {},

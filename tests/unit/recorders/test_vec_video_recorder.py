@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from recordings import filmed, kept, stand_in_for_moviepy
+from recordings import LOSSLESS, filmed, kept, stand_in_for_moviepy
 
 pytest.importorskip("stable_baselines3", reason="takes Stable-Baselines3, which is no requirement")
 
@@ -11,8 +11,6 @@ from stable_baselines3.common.env_util import make_vec_env  # noqa: E402
 
 from goalreel import GoalreelError  # noqa: E402
 from goalreel.sb3 import VecVideoRecorder  # noqa: E402
-
-LOSSLESS = {"qp": 0, "preset": "ultrafast"}
 
 
 def play(recorder, folder, trigger, length, **more):
@@ -44,17 +42,12 @@ def test_recorder_matches_files_of_stable_baselines3(tmp_path, monkeypatch, trig
 
 
 def test_on_video_is_called_for_each_video(tmp_path):
-    told = []
-    names = play(
-        VecVideoRecorder,
-        tmp_path,
-        lambda step: step in (3, 20),
-        8,
-        on_video=lambda *a: told.append(a),
-    )
-    assert told == [
+    calls, steps = [], (3, 20)
+    call = {"on_video": lambda *given: calls.append(given)}
+    names = play(VecVideoRecorder, tmp_path, lambda step: step in steps, 8, **call)
+    assert calls == [
         (str(tmp_path / name), number, {"episode": number, "step": step, "frames": 9})
-        for number, (name, step) in enumerate(zip(names, (3, 20), strict=True))
+        for number, (name, step) in enumerate(zip(names, steps, strict=True))
     ]
 
 

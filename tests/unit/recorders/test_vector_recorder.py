@@ -8,13 +8,12 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
-from recordings import decoded_rgb
+from recordings import LOSSLESS, decoded_rgb
 
 from goalreel import GoalreelError
 from goalreel.vector import FinalFrame, RecordVideo
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*Overwriting existing videos")
-LOSSLESS = {"qp": 0, "preset": "ultrafast"}
 MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
 
 

@@ -7,10 +7,11 @@ import resource
 import subprocess
 import sys
 
-import gymnasium
 import numpy as np
 import pytest
+from conftest import QP
 from frames import film
+from gymnasium_frames import played
 from project import REPOSITORY
 
 from goalreel.environments.environment import make_environment
@@ -57,13 +58,10 @@ def test_cached_frames_equal_those_of_a_new_instance(env, tmp_path):
     made, cache = film(tmp_path / "f.npz", environment, range(episodes))
     frames = iter(cache)
     for e in range(episodes):
-        peer = gymnasium.make(env, render_mode="rgb_array", max_episode_steps=steps)
-        peer.reset(seed=int(made.episodes.seed[e]))
-        assert np.array_equal(peer.render(), next(frames))
-        for t, action in enumerate(made.episode(e)[1]):
-            peer.step(environment.actions.to_gymnasium(action))
-            assert np.array_equal(peer.render(), next(frames)), (e, t)
-        peer.close()
+        seed, actions = int(made.episodes.seed[e]), made.episode(e)[1]
+        expected = played(env, seed, actions, max_episode_steps=steps)
+        for step, picture in enumerate(expected):
+            assert np.array_equal(picture, next(frames)), (e, step)
     assert next(frames, None) is None
     size = (tmp_path / "f.npz").stat().st_size
     assert size < 0.3 / episodes * len(cache) * cache.background.nbytes
@@ -98,17 +96,9 @@ def test_memory_does_not_grow_with_the_frames(episodes, memory, tmp_path):
     config["policy"] = {"name": "random"}
     spec = {"stage": "simulate", "config": config, "shard": {"first": 0, "count": episodes}}
     limited("simulate.py", memory, ["--trajectories", files[0], "--frames", files[1]], spec)
-    config = {
-        "env": env,
-        "film.fps": 30,
-        "title_card": {"policy": "random", "count": episodes, "frames": 1},
-        "unit": "reach",
-        "overlay.caption": "{seed}",
-        "overlay.hud": True,
-        "render.scale": None,
-        "film_encoder": {"encoder": "x264", "preset": "ultrafast"},
-    }
-    config["film_encoder"]["qp"] = 30
+    config = {"env": env, "unit": "reach", "film.fps": 30, "film_encoder": QP, "render.scale": None}
+    config |= {"overlay.caption": "{seed}", "overlay.hud": True}
+    config["title_card"] = {"policy": "random", "count": episodes, "frames": 1}
     inputs = ["--frames", files[1], "--trajectories", files[0], "--output", files[2]]
     limited("encode.py", memory, inputs, {"stage": "encode", "config": config})
     frames = int(read_trajectories(files[0]).offsets[-1])

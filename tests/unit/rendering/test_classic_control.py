@@ -27,13 +27,10 @@ def check(
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", IDS)
 def test_frames_equal_gymnasium_from_reset_to_end(name, monkeypatch):
-    monkeypatch.setattr(
-        classic_control_scene, "_MAX_PLANS", 40
-    )  # plans leave the cache and are drawn again
-    env, scene = (
-        gymnasium.make(name, render_mode="rgb_array"),
-        ClassicControlScene(make_environment({"env": name})),
-    )
+    # Plans leave the cache and are drawn again.
+    monkeypatch.setattr(classic_control_scene, "_MAX_PLANS", 40)
+    env = gymnasium.make(name, render_mode="rgb_array")
+    scene = ClassicControlScene(make_environment({"env": name}))
     for seed in range(6):
         env.action_space.seed(seed)
         env.reset(seed=seed)

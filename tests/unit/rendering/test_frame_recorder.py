@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from frames import film
 from gymnasium import spaces
+from gymnasium_frames import played
 
 from goalreel import cli
 from goalreel.environments.environment import make_environment
@@ -93,13 +94,13 @@ def slow_to_make(monkeypatch):
     monkeypatch.setattr(frame_recorder, "_SLOW_SHARE", -1)
 
 
-def filmed(path, name, reaches=range(9), success="terminated", share=1.0, attempts=99, check=True):
+def filmed(path, name, reaches=range(9), share=1.0, check=True):
     """Return the environment, the trajectories, the frames and the calls."""
     CALLS.update(dict.fromkeys(CALLS, 0))
     config = {"env": f"FrameRecorder{name}-v0", "env_kwargs": {"share": share}}
     config["check_determinism"] = check
     environment = make_environment(config)
-    made, cache = film(path / "f.npz", environment, reaches, success, attempts=attempts)
+    made, cache = film(path / "f.npz", environment, reaches, "terminated", attempts=99)
     return environment, made, cache, dict(CALLS)
 
 
@@ -107,12 +108,9 @@ def check(made, cache, name="Walk", share=1.0):
     """Compare every frame with that of a new instance."""
     frames = iter(cache)
     for e in range(len(made)):
-        env = gymnasium.make(f"FrameRecorder{name}-v0", render_mode="rgb_array", share=share)
-        env.reset(seed=int(made.episodes.seed[e]))
-        assert np.array_equal(env.render(), next(frames))
-        for action in made.episode(e)[1]:
-            env.step(int(action))
-            assert np.array_equal(env.render(), next(frames))
+        seed, actions = int(made.episodes.seed[e]), made.episode(e)[1]
+        for picture in played(f"FrameRecorder{name}-v0", seed, actions, share=share):
+            assert np.array_equal(picture, next(frames))
     assert next(frames, None) is None
 
 

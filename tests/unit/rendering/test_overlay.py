@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from assembling import CAPTION
 from conftest import DISCRETE, rendered, simulated
 from frames import drawn
 from gymnasium_frames import played
@@ -15,15 +16,13 @@ from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import add_overlay, captions, fitting_scale, hud_layers, track_rows
 from goalreel.rendering.text import Canvas
 
-CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
 TOP, BOTTOM = 35, 369  # the rows between show the car and the hill
 
 
-def with_overlay(cache, trajectories, caption=CAPTION, hud=True, track=True, env=DISCRETE):
+def with_overlay(cache, trajectories, caption=CAPTION, track=True, env=DISCRETE):
     """Return frames with an overlay, like the stage encode."""
-    return add_overlay(
-        cache, trajectories, env, captions(caption, trajectories, env, "reach"), hud, track
-    )
+    texts = captions(caption, trajectories, env, "reach")
+    return add_overlay(cache, trajectories, env, texts, True, track)
 
 
 @pytest.fixture(scope="module")

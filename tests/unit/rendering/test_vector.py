@@ -83,9 +83,8 @@ def car_axes(position):
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 def test_car_and_wheels_match_gymnasium_within_half_a_pixel(env):
-    positions = middle_positions(
-        -1.13, 0.35, 200
-    )  # the whole car is in the frame, away from the flag
+    # The whole car is in the frame, away from the flag.
+    positions = middle_positions(-1.13, 0.35, 200)
     theirs = render_in_gymnasium(env, positions)
     bare = next(theirs)
     hill = (bare != 255).any(axis=2)

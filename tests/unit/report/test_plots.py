@@ -29,19 +29,10 @@ def draw(results, folder, **environment) -> list:
     """Draw the plots of a run like its rule, and return their paths in the report's order."""
     config = {"env": DISCRETE, "env_wrappers": [], "unit": "reach"}
     spec = json.dumps({"stage": "plots", "config": config, "shard": {"shards": 2}})
-    subprocess.run(
-        [sys.executable, REPOSITORY / "scripts" / "plots.py", "--spec", spec]
-        + [
-            "--episodes",
-            results / "episodes.csv",
-            "--trajectories",
-            results / "trajectories" / "00000.npz",
-            "--output",
-            folder / "plots",
-        ],
-        check=True,
-        env=os.environ | environment,
-    )
+    command = [sys.executable, REPOSITORY / "scripts" / "plots.py", "--spec", spec]
+    command += ["--episodes", results / "episodes.csv", "--output", folder / "plots"]
+    command += ["--trajectories", results / "trajectories" / "00000.npz"]
+    subprocess.run(command, check=True, env=os.environ | environment)
     return list(read_sums(folder / "plots" / SUMS))
 
 

@@ -15,7 +15,6 @@ import pytest
 from browser import (
     all_of,
     canvas,
-    chromium,
     contrasts,
     one,
     overprinted,
@@ -88,13 +87,6 @@ def altered(report: Path, folder: Path, name: str, content: bytes) -> str:
     (folder / name).unlink()  # it is a hard link to the original
     (folder / name).write_bytes(content)
     return (folder / "index.html").as_uri()
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    """Return a browser."""
-    with chromium(tmp_path_factory.mktemp("profile")) as driver:
-        yield driver
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import os
 import av
 import pandas as pd
 import pytest
-from browser import all_of, chromium, contrasts, one, requests, screen, wait
+from browser import all_of, contrasts, one, requests, screen, wait
 from conftest import HARSH
 from PIL import Image
 from selenium.webdriver.common.action_chains import ActionChains
@@ -81,13 +81,6 @@ def suite(tmp_path_factory):
     write_suite(folder, [*runs, alone], False, NO_SPEC)
     assert {path: path.read_bytes() for path in written} == written and len(written) == 3
     return folder
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    """Return a browser."""
-    with chromium(tmp_path_factory.mktemp("profile")) as driver:
-        yield driver
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """A check finds the step and the quantity that an independent loop over Gymnasium finds."""
 
 import functools
+import hashlib
 import re
 from pathlib import Path
 
@@ -161,14 +162,6 @@ def test_lock_of_many_episodes_stays_small(tmp_path):
     assert size(10) <= 20_000 and size(1000) <= 100_000
 
 
-def reseal(path: Path, old: str, new: str) -> None:
-    """Replace a text of a lock file, and its checksum."""
-    import hashlib
-
-    text = path.read_text(encoding="utf-8").replace(old, new).rpartition("sha256 ")[0]
-    path.write_text(f"{text}sha256 {hashlib.sha256(text.encode()).hexdigest()}\n", encoding="utf-8")
-
-
 def test_wrong_lock_file_gives_one_message(tmp_path):
     def rejection() -> str:
         with pytest.raises(GoalreelError) as error:
@@ -186,8 +179,9 @@ def test_wrong_lock_file_gives_one_message(tmp_path):
     assert goalreel.check(path, act), "a checkout may change the ends of lines"
     path.write_text(text.replace("goalreel lock 1", "goalreel lock 7"), encoding="utf-8")
     assert "Has the format 'goalreel lock 7' instead of 'goalreel lock 1'" in rejection()
-    path.write_text(re.sub(r"(?m)^\d.*\n", "", text), encoding="utf-8")
-    reseal(path, "", "")
+    bare = re.sub(r"(?m)^(\d|sha256 ).*\n", "", text)
+    checksum = hashlib.sha256(bare.encode()).hexdigest()
+    path.write_text(f"{bare}sha256 {checksum}\n", encoding="utf-8")
     assert "Holds no episodes" in rejection()
     path.unlink()
     assert "cannot be read (No such file or directory). Write it: snakemake lock" in rejection()

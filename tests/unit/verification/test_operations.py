@@ -10,9 +10,8 @@ import subprocess
 import sys
 
 import pytest
-from conftest import hashes
-from project import Project
-from trials import SMALL, verified
+from conftest import SMALL, hashes
+from trials import replaced, verified
 
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError, UnusableFileError
@@ -20,19 +19,11 @@ from goalreel.provenance.checksums import SUMS, read_sums, write_folder_sums
 from goalreel.verification.run import error_report, remove
 
 
-@pytest.fixture
-def done(filmed, tmp_path) -> Project:
-    """Return a copy of a project with its finished film of 8 reaches in 2 shards."""
-    return filmed.copied(tmp_path / "project")
-
-
 def flip(path, place: int) -> None:
     """Change one bit of a file but not its time stamp, like bit rot."""
-    status = path.stat()
     content = bytearray(path.read_bytes())
     content[place] ^= 1 << place % 8
-    path.write_bytes(content)
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    replaced(path, content, keep_times=True)
 
 
 def found(verdicts) -> set:

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import av
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, LOSSLESS, QP, decoded, rendered, simulated
+from conftest import DISCRETE, LOSSLESS, QP, decoded, rendered, simulated
 from frames import film, groups_of
 from gymnasium_frames import played
 from hypothesis import example, given, settings
@@ -35,23 +35,21 @@ PAPER = (33, 37, 43)
 CARTPOLE = "CartPole-v1"
 
 
-def run_of(folder, atlases, shards, env=DISCRETE, policy=None):
+def run_of(folder, atlases, shards, env=DISCRETE):
     """Write the trajectories and frame caches of shards of reaches, and return their files.
 
-    In environments except Mountain Car, Gymnasium plays and renders 20 random steps.
+    In environments except MountainCar-v0, Gymnasium plays and renders 20 random steps.
     """
-    policy = policy or {"name": "pump", "epsilon": 0.0}
     frames, trajectories = [], []
     for number, reaches in enumerate(shards):
         frames.append(folder / "frames" / f"{number:05d}.npz")
         trajectories.append(folder / "trajectories" / f"{number:05d}.npz")
-        if env in (DISCRETE, CONTINUOUS):
-            shard = simulated(env, reaches, policy)
-            write_cache(frames[-1], rendered(shard, atlases, env))
+        if env == DISCRETE:
+            shard = simulated(reaches=reaches)
+            write_cache(frames[-1], rendered(shard, atlases))
         else:
-            shard, _ = film(
-                frames[-1], make_environment({"env": env, "max_episode_steps": 20}), reaches
-            )
+            environment = make_environment({"env": env, "max_episode_steps": 20})
+            shard, _ = film(frames[-1], environment, reaches)
         write_trajectories(trajectories[-1], shard)
     return trajectories, frames
 
@@ -68,9 +66,9 @@ def filmed(files):
     return read_filmed(*files, DISCRETE, "reach")
 
 
-def spec_of(encoder=QP, env=DISCRETE, unit="reach", **grid):
+def spec_of(encoder=QP, env=DISCRETE, **grid):
     """Return the spec of a grid."""
-    config = {"env": env, "film.fps": 30, "view_encoder": encoder, "unit": unit}
+    config = {"env": env, "film.fps": 30, "view_encoder": encoder, "unit": "reach"}
     spec = {"stage": "grid", "config": config | {"grid": GRID | grid}, "shard": {"shards": 2}}
     return parse_spec(canonical(spec))
 
@@ -79,7 +77,7 @@ def spec_of(encoder=QP, env=DISCRETE, unit="reach", **grid):
     ("env", "rows", "columns", "cell", "times"),
     [
         *((env, 2, 1, (600, 400), 1) for env in (DISCRETE, CARTPOLE)),
-        *((env, 3, 4, (456, 304), 1) for env in (DISCRETE, CONTINUOUS, CARTPOLE)),
+        *((env, 3, 4, (456, 304), 1) for env in (DISCRETE, CARTPOLE)),
         ("FrozenLake-v1", None, None, (512, 512), 2),  # small ones are enlarged by whole factors
     ],
 )

@@ -97,6 +97,7 @@ def test_phase_draws_and_labels_a_sample_of_trajectories(tmp_path, monkeypatch):
     trails = read_trails(written(tmp_path, *shards), DISCRETE)
     whole = read_trails(written(tmp_path / "one", simulated(reaches=range(9))), DISCRETE)
     assert np.array_equal(trails.states, whole.states) and trails.total == whole.total == 9
+    assert np.array_equal(trails.steps, whole.steps)
     chosen = [shards[i // 3].episode(i % 3)[0][0].tolist() for i in (0, 2, 4, 6)]
     assert trails.states[:, 0].tolist() == chosen
     assert "4 of 9 trajectories · step 0" in words(trails)

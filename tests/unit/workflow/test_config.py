@@ -8,7 +8,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 import yaml
-from conftest import of_shard
+from conftest import CONTINUOUS, DISCRETE, of_shard
 from message_form import rejection
 from project import REPOSITORY
 
@@ -109,7 +109,6 @@ for _ in range(1000):
     DEEP = [DEEP]
 WHOLE = "is not allowed. Use an integer from 1 to 1000000000."
 FOLDER = "is not allowed. Use a folder's path without {, } or <name>"
-CAR, CONTINUOUS = "MountainCar-v0", "MountainCarContinuous-v0"
 TIME, STACK = (f"gymnasium.wrappers:{name}Observation" for name in ("TimeAware", "FrameStack"))
 CART = {"env": "CartPole-v1", "policy": RANDOM}
 DRAWN_AS = {"style": "vector", "width": 855}
@@ -139,13 +138,13 @@ FAULTS = [
     ({"seeds": "0-9"} | trigger("failed"), "clips.episode_trigger: 'failed' is "),
     ({"env": "MountianCar-v0"}, "env: Unknown id 'MountianCar-v0'. Did you mean 'MountainCar-"),
     ({"env": "no_such_module:X-v0"}, "env: No module 'no_such_module' for 'no_such_module:X-v0'"),
-    (
-        {"train": {"screen_size": 64}},
-        "train.screen_size: '64' is not allowed. Use a multiple of 42",
-    ),
+    ({"train": {"screen_size": 64}}, "train.screen_size: '64' is not allowed. Use a multiple of"),
     ({"policy": "pmup"}, "policy.name: Unknown value 'pmup'. Did you mean 'pump'?"),
     ({"policy": 3}, "policy: '3' is not allowed. Use a mapping such as {name: value}."),
-    ({"policy": {"force": 0.5}}, f"policy.force: The policy 'pump' has no such option in '{CAR}'"),
+    (
+        {"policy": {"force": 0.5}},
+        f"policy.force: The policy 'pump' has no such option in '{DISCRETE}'",
+    ),
     ({"env": CONTINUOUS, "policy": "near_optimal"}, f"'near_optimal' does not play '{CONTINUOUS}'"),
     (CART | {"policy": "pump"}, "policy.name: 'pump' does not play 'CartPole-v1'. See docs"),
     ({"env": CONTINUOUS, "policy": {"force": 0}}, "policy.force: '0.0' is not allowed. Use a num"),
@@ -154,10 +153,6 @@ FAULTS = [
     ({"policy": {"checkpoint": -1}}, "policy.checkpoint: '-1' is not allowed. Use best, last or"),
     ({"render": {"scale": 3}}, "render.scale: '3' is not allowed for Mountain"),
     ({"render": {"scale": 1.5}}, "render.scale: '1.5' is not allowed. Use an integer from"),
-    (
-        {"encode": {"encoder": "prebuilt", "qp": 20}},
-        "encode.qp: Does not fit the encoder 'prebuilt' (qp is an option of x264)",
-    ),
     ({"reaches": 10**7, "shard_size": 1000}, "Make several runs of at most 7,895,160."),
     ({"reaches": 10**9}, "shard_size: '250' gives 4,000,000 shards"),
     ({"overlay": {"caption": "{rech}"}}, "overlay.caption: Unknown field 'rech'. Did you mean 're"),
@@ -173,8 +168,11 @@ FAULTS = [
     ({"render": DRAWN_AS}, "render.width: '855' is not allowed. Use an even integer from 160 to"),
     (CART | {"render": {"style": "vector"}}, "render.style: 'vector' draws only the Mountain Cars"),
     *(({"results": name}, f"results: {name!r} {FOLDER}") for name in ("{b}", "<a>/b", "-x", "~/x")),
-    ({"env_wrappers": [TIME]}, f"env_wrappers: Not supported for {CAR}, which goalreel steps"),
-    ({"sticky_actions": 0.25}, f"sticky_actions: Not supported for {CAR}, which goalreel steps"),
+    ({"env_wrappers": [TIME]}, f"env_wrappers: Not supported for {DISCRETE}, which goalreel steps"),
+    (
+        {"sticky_actions": 0.25},
+        f"sticky_actions: Not supported for {DISCRETE}, which goalreel steps",
+    ),
     ({"sticky_actions": 2}, "sticky_actions: '2.0' is not allowed. Use a number from 0 to 1"),
     (wrapped("x"), "env_wrappers.0: 'x' is not allowed. Use module:callable"),
     (wrapped(TIME, f"{STACK}s"), "No callable 'FrameStackObservations' in gymnasium.wrappers."),
@@ -182,7 +180,7 @@ FAULTS = [
     (wrapped({STACK: {"stack": 4}}), f"Unknown argument of {STACK}. Did you mean 'stack_size'?"),
     (wrapped(STACK), f"env_wrappers: '{STACK}' cannot be made."),
     (wrapped({STACK: {"stack_size": float("inf")}}), "wrappers.0.stack_size: 'Infinity' is not"),
-    ({"env_kwargs": {"gravity": 1}}, f"env_kwargs.gravity: Unknown argument of {CAR}"),
+    ({"env_kwargs": {"gravity": 1}}, f"env_kwargs.gravity: Unknown argument of {DISCRETE}"),
     ({"env_kwargs": {"goal_velocity": 0.08}}, "env_kwargs.goal_velocity: '0.08' is not allowed"),
     (CART | {"env_kwargs": {"gravity": 1}}, "env_kwargs.gravity: Unknown argument of CartPole-v1."),
     ({"stills": {"episode_trigger": DEEP}}, "stills.episode_trigger.0: 'list' is not allowed. Use"),
@@ -297,13 +295,6 @@ def test_policy_file_is_watched_by_its_content(tmp_path):
         return Plan(config, REPOSITORY / "scripts").spec("simulate", of_shard(0))
 
     assert spec("a = 1") == spec("a = 1") != spec("a = 2")
-    named = {"name": "python", "file": str(path), "extra_files": [str(tmp_path / "weights")]}
-    specs = []
-    for weights in ("one", "one", "two"):
-        (tmp_path / "weights").write_text(weights)
-        config = load(env="CartPole-v1", policy=named)
-        specs.append(Plan(config, REPOSITORY / "scripts").spec("simulate", of_shard(0)))
-    assert specs[0] == specs[1] != specs[2]
     assert hashlib.sha256(b"a = 2").hexdigest() in spec("a = 2", "MountainCar-v0")
 
 

@@ -130,7 +130,8 @@ def found(project: Project, config: dict) -> set[Path]:
     return {path for path, file in files if not file.is_ok}
 
 
-@pytest.mark.parametrize("run", sampled(RUNS))
+@pytest.mark.slow
+@pytest.mark.parametrize("run", RUNS)
 @trials(10)
 def test_verify_finds_damage_without_new_time_stamp(once, tmp_path, run, trial):
     """After a finished run `verify` finds the damage of any file."""

@@ -125,19 +125,26 @@ def test_compare_films_a_few_seeds_of_equal_runs(compared, tmp_path):
     assert "compare.mp4: 4 of 5 seeds\n  a, same: equal returns" in output
 
 
-def test_compare_rejects_unfit_runs_by_name(compared, tmp_path):
-    def rejection(project=compared, **options) -> str:
-        output = project.fail("compare", config=options)
-        message = output[output.rindex("compare: ") :].strip()
-        is_of_job = "\n  log: " in message  # whose name comes first
-        check_form(message.splitlines()[0].removeprefix("compare: " * is_of_job))
-        return message
+def rejection(project, **options) -> str:
+    """Return the message of a comparison that fails."""
+    output = project.fail("compare", config=options)
+    message = output[output.rindex("compare: ") :].strip()
+    is_of_job = "\n  log: " in message  # whose name comes first
+    check_form(message.splitlines()[0].removeprefix("compare: " * is_of_job))
+    return message
 
-    assert "'d' holds no finished run" in rejection(compare="[a, d]")
-    assert "snakemake compare --config 'compare=[results/a, results/b]'" in rejection()
-    assert "'a/' is listed twice" in rejection(compare="[a, a/]")
-    assert """'["a"]' is not allowed. Use two or more folders""" in rejection(compare="[a]")
-    assert """'{"x": "a"}' is not allowed""" in rejection(compare="{x: a}")
+
+def test_compare_rejects_unfit_options(compared):
+    assert "'d' holds no finished run" in rejection(compared, compare="[a, d]")
+    assert "snakemake compare --config 'compare=[results/a, results/b]'" in rejection(compared)
+    assert "'a/' is listed twice" in rejection(compared, compare="[a, a/]")
+    message = rejection(compared, compare="[a]")
+    assert """'["a"]' is not allowed. Use two or more folders""" in message
+    assert """'{"x": "a"}' is not allowed""" in rejection(compared, compare="{x: a}")
+
+
+@pytest.mark.slow
+def test_compare_rejects_unfit_runs_by_name(compared, tmp_path):
     project = compared.copied(tmp_path / "project")
     project.run(config=CONFIG | {"results": "d", "seed": 7, "reaches": 1})
     assert "seeds: The runs have none in common. Film" in rejection(project, compare="[a, d]")

@@ -2,6 +2,7 @@
 
 import shutil
 
+import pytest
 from message_form import check_form
 from project import REPOSITORY
 
@@ -40,6 +41,7 @@ def first_difference(edited: str, seed: int) -> tuple[str, int]:
     )
 
 
+@pytest.mark.slow
 def test_check_finds_edits_of_an_environment(project):
     def write(module: str = MODULE, action: int = 2) -> None:
         (project.folder / "my_env.py").write_text(module)

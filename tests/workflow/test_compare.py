@@ -118,6 +118,7 @@ def test_compare_film_shows_sides_in_step_and_marks_difference(compared, episode
                 assert is_marked == (step >= min(differs, len(own) - 1)), (seed, name, step)
 
 
+@pytest.mark.slow
 def test_compare_films_a_few_seeds_of_equal_runs(compared, tmp_path):
     project = compared.copied(tmp_path / "project")
     project.run("-j", "2", config=CONFIG | {"results": "same"})

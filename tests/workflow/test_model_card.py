@@ -34,6 +34,7 @@ def options(readme: str) -> dict:
     return yaml.safe_load(readme.split("```yaml\n")[1].split("```")[0])
 
 
+@pytest.mark.slow
 def test_card_shows_mean_return_and_median_episode(project):
     said = project.run("-j", "2", "model_card", "all", config=CONFIG)
     assert "results/model_card/README.md" in said

@@ -25,6 +25,7 @@ def extended(project):
     return project
 
 
+@pytest.mark.slow
 def test_view_of_the_page_is_made_and_reruns_after_its_edit(extended):
     message = extended.run("-j", "2", "mean", config=FEW)
     assert "mean.mp4" in message

@@ -54,6 +54,7 @@ def test_new_or_edited_policy_reruns_only_its_column(suite, tmp_path):
     assert project.jobs(config=OPTIONS | {"suite": SUITE}) == COLUMN
 
 
+@pytest.mark.slow
 def test_failed_run_leaves_the_others(suite, tmp_path):
     project = suite.copied(tmp_path / "project")
     late = ACT.replace("    return", "    os.environ['FAIL'] and 1 / 0\n    return")

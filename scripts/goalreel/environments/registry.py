@@ -15,7 +15,7 @@ MAX_SPEED = 0.07
 # seconds, and 100 episodes keep 15 cores busy. Shards are larger for short episodes, for
 # environments that goalreel steps and renders itself, and for ALE, where networks play in batches.
 _PLAYED_SHARD, _COMPUTED_SHARD = 7, 250
-_SHARDS = {"ALE/": 10, "MiniGrid-": 100, "BabyAI-": 100, "LunarLander": 15}
+_SHARDS = {"ALE/": 10, "MiniGrid-": 100, "BabyAI-": 100, "LunarLander": 15, "BipedalWalker": 15}
 _SHARDS |= {"CartPole-": 50, "Acrobot-": 20, "Pendulum-": 25}
 _SHARDS |= dict.fromkeys(("Blackjack-", "CliffWalking", "FrozenLake", "Taxi-"), 100)
 # Environments that `classic_control` steps and renders if they have no wrappers.

@@ -15,6 +15,7 @@ CASES = {
     "CliffWalking-v1": {},
     "Taxi-v4": {},
     "LunarLander-v3": {"enable_wind": True},
+    "BipedalWalker-v3": {},
     "minigrid:MiniGrid-DoorKey-8x8-v0": {},
     "minigrid:MiniGrid-Dynamic-Obstacles-8x8-v0": {},
     "minigrid:MiniGrid-ObstructedMaze-2Dlhb-v1": {},

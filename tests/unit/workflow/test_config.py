@@ -66,7 +66,7 @@ def test_options_page_describes_every_option():
     [("MountainCar-v0", 250), ("MountainCarContinuous-v0", 250), ("CartPole-v1", 50)]
     + [
         ("LunarLander-v3", 15),
-        ("BipedalWalker-v3", 7),
+        ("BipedalWalker-v3", 15),
         ("ALE/Pong-v5", 10),
         ("ale_py:ALE/Pong-v5", 10),
         ("FrozenLake-v1", 100),

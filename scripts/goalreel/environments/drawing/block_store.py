@@ -30,6 +30,15 @@ def join_blocks(blocks: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     return np.ascontiguousarray(padded[:height, :width])
 
 
+def rgb(pixels: np.ndarray) -> np.ndarray:
+    """Drop the unused byte of RGBX pixels: (...) uint32 to (..., 3) uint8."""
+    four = np.ascontiguousarray(pixels).view(np.uint8).reshape(*pixels.shape, 4)
+    three = np.empty((*pixels.shape, 3), np.uint8)
+    for channel in range(3):  # three times as fast as copying three bytes at a time
+        three[..., channel] = four[..., channel]
+    return three
+
+
 class BlockStore:
     """Distinct blocks, numbered in the order in which they are added."""
 
@@ -78,21 +87,29 @@ class BlockFrame(NamedTuple):
 class BlockReader:
     """Convert successive frames to BlockFrames, adding only blocks that changed."""
 
-    def __init__(self, store: BlockStore):
-        self._store, self._size = store, (0, 0)
+    def __init__(self, store: BlockStore, channels: int = 3):
+        """Start without frames. channels: 4 if a byte that is not shown follows each color."""
+        self._store, self._size, self._channels = store, (0, 0), channels
+
+    @property
+    def num_blocks(self) -> int:
+        """The number of distinct blocks that were added."""
+        return len(self._store)
 
     def _allocate(self, size: tuple[int, int]) -> None:
         self._size, (height, width) = size, size
-        rows, columns = grid(size)
-        self._bytes = width * 3
+        (rows, columns), row = grid(size), SIDE * self._channels
+        self._bytes = width * self._channels
         # The widest integer that divides a row, e.g. 64 bits if the width is a multiple of 8.
-        self._word = next(t for t in ("u8", "u4", "u2", "u1") if self._bytes % int(t[1]) == 0)
-        words, each = self._bytes // int(self._word[1]), _ROW // int(self._word[1])
-        shape = rows * SIDE, columns * _ROW
+        # Four channels may be a window of a wider image, which begins at any pixel.
+        widths = ("u8", "u4", "u2", "u1") if self._channels == 3 else ("u4",)
+        self._word = next(t for t in widths if self._bytes % int(t[1]) == 0)
+        words, each = self._bytes // int(self._word[1]), row // int(self._word[1])
+        shape = rows * SIDE, columns * row
         self._last = np.zeros(shape, np.uint8)  # the frame before, padded to whole blocks
         self._before = self._last[:height, : self._bytes]
         self._words = self._before.view(self._word)
-        self._blocks = self._last.reshape(rows, SIDE, columns, _ROW).swapaxes(1, 2)
+        self._blocks = self._last.reshape(rows, SIDE, columns, row).swapaxes(1, 2)
         # Booleans: per word, per block's column of words, and the latter in pairs.
         unequal = np.zeros((shape[0], words), bool)
         hits = np.zeros((rows, columns * each), bool)
@@ -102,12 +119,18 @@ class BlockReader:
         self._numbers = np.zeros(rows * columns, np.int32)
 
     def read(self, frame: np.ndarray) -> BlockFrame:
-        """Return a frame, (H, W, 3) uint8, as a BlockFrame. The array may be reused afterwards."""
+        """Return a frame as a BlockFrame. The array may be reused afterwards.
+
+        frame: (H, W, 3) uint8, or (H, W) uint32 for four channels
+        """
         is_first = frame.shape[:2] != self._size
         if is_first:
             self._allocate(frame.shape[:2])
         height = self._size[0]
-        pixels = np.ascontiguousarray(frame).reshape(height, self._bytes)
+        if self._channels == 4:
+            pixels = frame.view(np.uint8)
+        else:
+            pixels = np.ascontiguousarray(frame).reshape(height, self._bytes)
         if is_first:
             places = np.arange(len(self._row))
         else:
@@ -119,9 +142,12 @@ class BlockReader:
             row, column = self._row[places], self._column[places]
             top, bottom = int(row[0]) * SIDE, min((int(row[-1]) + 1) * SIDE, height)
             self._before[top:bottom] = pixels[top:bottom]
-            margin = self._last[top:bottom, self._bytes :].reshape(bottom - top, -1, 3)
-            margin[:] = self._before[top:bottom, None, -3:]
+            margin = self._last[top:bottom, self._bytes :]
+            margin = margin.reshape(bottom - top, -1, self._channels)
+            margin[:] = self._before[top:bottom, None, -self._channels :]
             self._last[height:] = self._last[height - 1]
             self._numbers = self._numbers.copy()
-            self._numbers[places] = self._store.add_pixels(self._blocks[row, column])
+            blocks = self._blocks[row, column]
+            blocks = blocks if self._channels == 3 else rgb(blocks.view(np.uint32))
+            self._numbers[places] = self._store.add_pixels(blocks)
         return BlockFrame(self._size, self._numbers, self._store)

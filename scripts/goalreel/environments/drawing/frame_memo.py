@@ -1,7 +1,7 @@
 """Return the frames of `env.render()`, reusing what was rendered before.
 
-Toy-text environments reuse frames of equal states, MiniGrid its tiles, LunarLander the ground, and
-Atari games the blocks that stay.
+Toy-text environments reuse frames of equal states, MiniGrid its tiles, Box2D environments the
+ground, and Atari games the blocks that stay.
 Sources: `render` in gymnasium/envs/toy_text/{frozen_lake,cliffwalking,taxi}.py (1.4.0),
 `get_full_render` in minigrid/minigrid_env.py and `Grid.render` in minigrid/core/grid.py (3.2.0).
 """
@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from goalreel.environments.drawing.atari_screen import AtariColors, AtariScreen
+from goalreel.environments.drawing.bipedal_walker import BipedalWalkerScene
 from goalreel.environments.drawing.block_store import SIDE, BlockFrame, BlockReader, BlockStore
 from goalreel.environments.drawing.lunar_lander import LunarLanderScene
 
@@ -45,7 +46,7 @@ class FrameMemo:
         self._tiles: dict[Hashable, int] = {}  # MiniGrid tiles, as rows of the table
         self._table: list[np.ndarray] = []  # the block numbers of each tile
         self._colors = AtariColors(self._store)
-        self._scenes: WeakKeyDictionary = WeakKeyDictionary()  # of LunarLander and ALE, by instance
+        self._scenes: WeakKeyDictionary = WeakKeyDictionary()  # by instance
 
     def render(self, env, observation) -> BlockFrame | np.ndarray:
         """Return what `env.render()` returns for an instance, given its latest observation."""
@@ -59,10 +60,12 @@ class FrameMemo:
                 self._frames[key] = self._reader.read(pixels)
             return self._frames[key]
         if (kind.__module__, kind.__name__) == ("gymnasium.envs.box2d.lunar_lander", "LunarLander"):
-            scene = self._scenes.get(unwrapped)
-            if scene is None or scene.ground is not unwrapped.sky_polys:
-                scene = self._scenes[unwrapped] = LunarLanderScene(unwrapped)
+            scene = self._scene(LunarLanderScene, unwrapped, unwrapped.sky_polys)
             return scene.frame(unwrapped, self._store)
+        if kind.__module__ == "gymnasium.envs.box2d.bipedal_walker":
+            scene = self._scene(BipedalWalkerScene, unwrapped, unwrapped.terrain_poly)
+            frame = scene.frame(unwrapped)
+            return env.render() if frame is None else frame
         if kind.__module__.startswith("minigrid.") and not unwrapped.agent_pov:
             has_blocks = unwrapped.tile_size % SIDE == 0
             return self._render_minigrid(unwrapped, observation) if has_blocks else env.render()
@@ -71,6 +74,13 @@ class FrameMemo:
                 self._scenes[unwrapped] = AtariScreen(unwrapped.ale, self._colors)
             return self._scenes[unwrapped].frame()
         return env.render()
+
+    def _scene(self, kind: type, env, ground: list):
+        """Return the scene of an instance's episode, which its ground identifies."""
+        scene = self._scenes.get(env)
+        if scene is None or scene.ground is not ground:
+            scene = self._scenes[env] = kind(env)
+        return scene
 
     def _render_minigrid(self, env, observation) -> BlockFrame:
         """Return a MiniGrid frame, composed from tiles like in `Grid.render`."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from goalreel.environments.drawing.block_store import SIDE, BlockFrame, BlockStore, grid
+from goalreel.environments.drawing.block_store import SIDE, BlockFrame, BlockStore, grid, rgb
 
 _EDGE = 2  # pixels of antialiasing beyond a shape's corners
 
@@ -71,20 +71,20 @@ class FrameSurface:
         """Return the pixels of a box, (h, w, 3) uint8, upright."""
         height = self.size[0]
         pixels = self._pixels[height - box.bottom : height - box.top, box.left : box.right]
-        return _rgb(pixels)
+        return rgb(pixels)
 
     def frame(self, store: BlockStore, boxes: list) -> BlockFrame:
         """Return the current frame and restore the background. boxes: of all shapes over it."""
         if self._store is not store:
             blocks = self._clean.reshape(self._blocks.swapaxes(1, 2).shape).swapaxes(1, 2)
-            self._store, self._numbers = store, np.array(store.add_pixels(_rgb(blocks)), np.int32)
+            self._store, self._numbers = store, np.array(store.add_pixels(rgb(blocks)), np.int32)
         at_margin = any(box.right == self.size[1] or box.top == 0 for box in boxes)
         if at_margin:
             self._fill_margins()
         numbers = self._numbers.copy()
         places = np.concatenate([self._find_changes(box) for box in boxes])
         row, column = np.divmod(places, self._blocks.shape[1])
-        numbers[places] = store.add_pixels(_rgb(self._blocks[row, column]))
+        numbers[places] = store.add_pixels(rgb(self._blocks[row, column]))
         self.restore(boxes)
         if at_margin:
             self._fill_margins()
@@ -109,12 +109,3 @@ class FrameSurface:
         height, width = self.size
         self._pixels[:, width:] = self._pixels[:, width - 1 : width]
         self._pixels[height:] = self._pixels[height - 1]
-
-
-def _rgb(pixels: np.ndarray) -> np.ndarray:
-    """Drop the unused byte of RGBX pixels: (...) uint32 to (..., 3) uint8."""
-    four = np.ascontiguousarray(pixels).view(np.uint8).reshape(*pixels.shape, 4)
-    three = np.empty((*pixels.shape, 3), np.uint8)
-    for channel in range(3):  # three times as fast as copying three bytes at a time
-        three[..., channel] = four[..., channel]
-    return three

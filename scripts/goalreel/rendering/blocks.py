@@ -99,11 +99,7 @@ def pad_black(image: np.ndarray, size: Sequence[int]) -> np.ndarray:
 
 
 class BlockRecorder:
-    """Split a sequence of images into groups. The images of a group have one size.
-
-    `change` is a hash of what the latest image changed. Two recorders of one process that took
-    equal images have equal hashes.
-    """
+    """Split a sequence of images into groups. The images of a group have one size."""
 
     def __init__(self):
         self._begin()
@@ -136,7 +132,7 @@ class BlockRecorder:
         blocks = store.blocks(numbers[places])
         self._places.append(places)
         self._numbers += self._store.add(blocks)
-        self._before, self.change = frame, hash((frame.size, places.tobytes(), *blocks))
+        self._before = frame
 
     def flush(self) -> list[Group]:
         """Return the unfinished group in a list, which is empty without images."""

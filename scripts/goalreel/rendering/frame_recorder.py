@@ -12,6 +12,7 @@ import os
 import pickle
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ import numpy as np
 from goalreel.cli import ProgressLog
 from goalreel.environments.classic_control import ClassicControl
 from goalreel.environments.drawing.block_store import BlockFrame
+from goalreel.environments.drawing.frame_memo import skip_frame
 from goalreel.environments.environment import Environment, SubEnvs
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
 from goalreel.errors import GoalreelError
@@ -35,7 +37,8 @@ from goalreel.simulation.reaches import has_reached
 # An instance is slow to make if that takes more than this share of playing and rendering. Only then
 # are instances reused: one equal episode is no proof, as a later one of BipedalWalker differed.
 _SLOW_SHARE = 0.1
-_RENDER_EVERY = 16  # steps between the frames of a ClassicControlScene that Gymnasium checks
+_RENDER_EVERY = 16  # steps between the frames that a replay compares at first
+_MIN_COMPARED = 16  # frames of a replay, if it has so many
 _CHECKED_STEPS = 256  # steps that a replay compares at least, if there are so many
 _CHECKED_SHARE = 0.25  # of the steps of the first episode
 _FIX = "Make episodes depend only on their seed, or add --config check_determinism=false"
@@ -47,7 +50,8 @@ class FrameRecorder:
     """Record the episodes of a shard, as a simulation.episodes.EpisodeRecorder.
 
     In a new instance, Gymnasium replays the first steps of the shard's first episode, and the
-    recorder compares every step and frame (one frame in 16 for a ClassicControlScene). If making
+    recorder compares every step and one frame in 16, or more if the episode is short. If one
+    differs, it compares every frame, because some environments change when they render. If making
     instances is slow, it first replays the episode in a used instance. If nothing differs,
     instances are reused. With `check_determinism` false, episodes are rendered while played and not
     replayed.
@@ -84,8 +88,10 @@ class FrameRecorder:
         self._first_index = int(indices[0]) if self._num_ended == 0 else None
         if should_render:
             folder, environment = self._cache.folder, self._environment
-            rendered = (_EpisodeFrames(folder, environment, seed) for seed in seeds.tolist())
-            self._rendered = dict(zip(indices.tolist(), rendered, strict=True))
+            self._rendered = {
+                index: _EpisodeFrames(folder, environment, seed, index == self._first_index)
+                for index, seed in zip(indices.tolist(), seeds.tolist(), strict=True)
+            }
         self._resumed = time.perf_counter()
         return should_render
 
@@ -160,11 +166,20 @@ class FrameRecorder:
     def _compare(self, episode: Episode, rendered: "_EpisodeFrames", steps: int, env=None) -> None:
         """Replay an episode in a used instance, or `steps` steps in a new one; compare frames."""
         steps = len(episode.actions) if env is not None else steps
-        replay = BlockRecorder()
-        with contextlib.closing(replay_frames(self._environment, episode, env)) as frames:
+        compared = min(steps, len(episode.actions))
+        every = max(min(compared // _MIN_COMPARED, _RENDER_EVERY), 1)
+        try:
+            self._compare_frames(episode, rendered, steps, env, every)
+        except GoalreelError:
+            if every == 1:
+                raise
+            self._compare_frames(episode, rendered, steps, env, 1)
+
+    def _compare_frames(self, episode: Episode, rendered: "_EpisodeFrames", steps, env, every):
+        frames = replay_frames(self._environment, episode, env, every)
+        with contextlib.closing(frames):
             for step, frame in enumerate(itertools.islice(frames, steps + 1)):
-                replay.add(frame)
-                if replay.change != rendered.changes[step]:
+                if frame is not None and _checksum(frame) != rendered.checksums[step]:
                     raise _error(self._environment, episode.seed, step, _DIFFERENT_FRAME)
 
     def _compare_with_gymnasium(self, episode: Episode) -> None:
@@ -221,17 +236,22 @@ def filming(
 class _EpisodeFrames:
     """The frames of one episode, as groups in memory or in a temporary file."""
 
-    def __init__(self, folder: Path, environment: GymnasiumEnvironment, seed: int):
+    def __init__(
+        self, folder: Path, environment: GymnasiumEnvironment, seed: int, is_compared: bool
+    ):
         """Start without frames. folder: for the temporary file."""
         self._episode, self._recorder, self._groups = (environment, seed), BlockRecorder(), 0
         self._file = tempfile.SpooledTemporaryFile(_MAX_MEMORY, dir=folder)  # noqa: SIM115
-        self.changes: list[int] = []  # BlockRecorder.change of each frame
+        self._count, self._is_compared = 0, is_compared
+        self.checksums: list[int] = []  # of all frames, if a replay compares them
 
     def add(self, frame: object) -> None:
         """Add the next frame."""
-        checked = _check_frame(frame, *self._episode, len(self.changes))
+        checked = _check_frame(frame, *self._episode, self._count)
         self._write(self._recorder.add(checked))
-        self.changes.append(self._recorder.change)
+        self._count += 1
+        if self._is_compared:
+            self.checksums.append(_checksum(checked))
 
     def _write(self, groups: Iterable[Group]) -> None:
         for group in groups:
@@ -244,6 +264,11 @@ class _EpisodeFrames:
         self._file.seek(0)
         for _ in range(self._groups):
             yield pickle.load(self._file)  # noqa: S301 - written above
+
+
+def _checksum(frame: np.ndarray | BlockFrame) -> int:
+    pixels = frame.image() if isinstance(frame, BlockFrame) else frame
+    return zlib.crc32(np.ascontiguousarray(pixels), len(pixels))
 
 
 def _check_frame(
@@ -287,7 +312,10 @@ def replay_frames(
                     problem = f"Gymnasium gives a different {what} in a replay. {_FIX}\n  "
                     problem += f"replay: {again.tolist()}\n  recording: {recorded.tolist()}"
                     raise _error(environment, episode.seed, step, problem)
-            yield instance.render() if every and step % every == 0 else None
+            shown = every and step % every == 0
+            if every and not shown:
+                skip_frame(instance.env)
+            yield instance.render() if shown else None
 
 
 def _error(environment: GymnasiumEnvironment, seed: int, step: int, problem: str) -> GoalreelError:

@@ -2,6 +2,8 @@
 
 # ruff: noqa: D101 - minimal environments
 
+import pydoc
+
 import gymnasium
 import numpy as np
 import pytest
@@ -143,6 +145,24 @@ def test_recorder_compares_first_steps_of_a_long_episode(tmp_path, monkeypatch):
         with pytest.raises(GoalreelError, match=r"seed \d+, step 8: Gymnasium renders a diff"):
             filmed(tmp_path, "Moody", reaches)
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("env_id", "module"),
+    [
+        ("LunarLander-v3", "lunar_lander.LunarLander"),
+        ("BipedalWalker-v3", "bipedal_walker.BipedalWalker"),
+    ],
+)
+def test_replay_renders_one_frame_in_16(env_id, module, tmp_path, monkeypatch):
+    """Also where rendering changes the next frame. goalreel draws the other frames itself."""
+    rendered, path = [], f"gymnasium.envs.box2d.{module}.render"
+    render = pydoc.locate(path)
+    monkeypatch.setattr(path, lambda env: rendered.append(env) or render(env))
+    monkeypatch.setattr(frame_recorder, "_SLOW_SHARE", 1e9)
+    made, _ = film(tmp_path / "f.npz", make_environment({"env": env_id}), range(2))
+    steps = len(made.episode(0)[1])
+    assert steps > 32 and len(rendered) == min(steps, 256) // max(min(steps // 16, 16), 1) + 1
 
 
 def test_recorder_logs_the_number_of_frames(tmp_path, monkeypatch, capsys):

@@ -64,7 +64,7 @@ class BipedalWalkerScene:
         if any(y < top + 3 for cloud in clouds for _, y in cloud):
             return None
         self._extend(last + _WIDEST)
-        lidar = _next_lidar(env)
+        lidar = next_lidar(env)
         image.set_clip((0, 0, width, _HEIGHT))
         bent = self._columns[max(last - 2 * _CUT, 0)]
         copies = not lidar and env.scroll >= 0
@@ -174,7 +174,7 @@ def _visible_clouds(env) -> Iterator[list[tuple[float, float]]]:
             yield [(x * _SCALE + env.scroll * _SCALE / 2, y * _SCALE) for x, y in cloud]
 
 
-def _next_lidar(env) -> object | None:
+def next_lidar(env) -> object | None:
     """Return the lidar that the next frame shows, if any, and count the frame."""
     env.lidar_render = (env.lidar_render + 1) % 100
     place, count = env.lidar_render, len(env.lidar)

@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from goalreel.environments.drawing.atari_screen import AtariColors, AtariScreen
-from goalreel.environments.drawing.bipedal_walker import BipedalWalkerScene
+from goalreel.environments.drawing.bipedal_walker import BipedalWalkerScene, next_lidar
 from goalreel.environments.drawing.block_store import SIDE, BlockFrame, BlockReader, BlockStore
-from goalreel.environments.drawing.lunar_lander import LunarLanderScene
+from goalreel.environments.drawing.lunar_lander import LunarLanderScene, fade_particles
 
 _MAX_KEPT = 1 << 13  # blocks or frames in memory, 6 MB and about 30 MB
 
@@ -31,6 +31,18 @@ _TOY_TEXT_KEYS: dict[str, Callable[[object], Hashable]] = {
     "gymnasium.envs.toy_text.cliffwalking": lambda env: env.s,
     "gymnasium.envs.toy_text.taxi": _taxi_key,
 }
+# The effect of `render` on the next frames of an environment, by module.
+_EFFECTS: dict[str, Callable[[object], object]] = {
+    "gymnasium.envs.box2d.lunar_lander": fade_particles,
+    "gymnasium.envs.box2d.bipedal_walker": next_lidar,
+}
+
+
+def skip_frame(env) -> None:
+    """Change an instance as its `render` does, if that is known."""
+    effect = _EFFECTS.get(type(env.unwrapped).__module__)
+    if effect:
+        effect(env.unwrapped)
 
 
 class FrameMemo:

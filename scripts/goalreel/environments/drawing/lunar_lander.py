@@ -30,12 +30,12 @@ class LunarLanderScene:
 
     def frame(self, env, store: BlockStore) -> BlockFrame:
         """Return the frame of `env.render()`, and change the particles as that does."""
-        _fade_particles(env)
+        fade_particles(env)
         moved = self._canvas.box(_paint(self._canvas.surface, env))
         return self._canvas.frame(store, [moved, self._flags])
 
 
-def _fade_particles(env) -> None:
+def fade_particles(env) -> None:
     """Fade the particles, as `render` does."""
     for particle in env.particles:
         particle.ttl -= 0.15

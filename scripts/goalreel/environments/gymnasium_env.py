@@ -21,6 +21,7 @@ import numpy as np
 from goalreel.arrays import to_rgb
 from goalreel.environments.action_space import ActionSpace, action_space
 from goalreel.environments.atari_loading import Loading
+from goalreel.environments.drawing import car_racing
 from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.drawing.frame_memo import FrameMemo
 from goalreel.environments.gymnasium_ids import find_spec, load_creator
@@ -234,6 +235,20 @@ class GymnasiumEnvironment:
             self.used.append(env)
 
 
+# Drawing or converting an observation takes long, and many are not read. By module, functions that
+# let an environment step without, and that read the latest observation.
+_DEFERRED: dict[str, tuple[Callable, Callable]] = {
+    "ale_py.env": (
+        lambda env: setattr(env, "_get_obs", lambda: None),
+        lambda env: type(env)._get_obs(env),
+    ),
+    "gymnasium.envs.box2d.car_racing": (
+        car_racing.defer_observations,
+        lambda env: car_racing.scene_of(env).observation(env),
+    ),
+}
+
+
 class Instance:
     """A Gymnasium instance while it plays one episode."""
 
@@ -241,10 +256,11 @@ class Instance:
         """Reset `env`, made by `environment.make`, or an idle instance if it is None."""
         self.environment, self.seed = environment, seed
         self.env = environment.acquire() if env is None else env
-        inner = self.env.unwrapped
-        self._is_lazy = type(inner).__module__ == "ale_py.env" and not environment.wrappers
-        if self._is_lazy:  # converting a screen takes long, and many are not looked at
-            inner._get_obs = lambda: None
+        inner, (defer, self._read) = self.env.unwrapped, (None, None)
+        if not environment.wrappers:
+            defer, self._read = _DEFERRED.get(type(inner).__module__, (None, None))
+        if defer:
+            defer(inner)
         self._observe(self._call("reset", self.env.reset, seed=seed)[0])
 
     def _call(self, method: str, function: Callable, *arguments: object, **named: object) -> object:
@@ -262,8 +278,7 @@ class Instance:
     @property
     def observation(self) -> object:
         """The latest observation."""
-        inner = self.env.unwrapped
-        return type(inner)._get_obs(inner) if self._is_lazy else self._observation
+        return self._read(self.env.unwrapped) if self._read else self._observation
 
     def _observe(self, observation: object) -> None:
         self._observation = observation

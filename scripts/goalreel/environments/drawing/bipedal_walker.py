@@ -47,7 +47,7 @@ class BipedalWalkerScene:
         arrays = [np.zeros(shape, np.uint32) for _ in range(3)]
         images = (pygame.image.frombuffer(pixels, shape[::-1], "RGBX") for pixels in arrays)
         self._pixels, (self._image, self._ground, self._outlined) = arrays[0], images
-        self._reader = BlockReader(BlockStore(), channels=4)
+        self._reader = BlockReader(BlockStore(), channels=4, limit=_MAX_KEPT)
 
     def frame(self, env) -> BlockFrame | None:
         """Return the frame of `env.render()`, and count it as that does.
@@ -90,8 +90,6 @@ class BipedalWalkerScene:
             for fixture in body.fixtures:
                 _draw_thing(image, _points(fixture), body)
         _draw_flag(image)
-        if self._reader.num_blocks > _MAX_KEPT:
-            self._reader = BlockReader(BlockStore(), channels=4)
         return self._reader.read(self._pixels[::-1, left:width])
 
     def _extend(self, stop: int) -> None:

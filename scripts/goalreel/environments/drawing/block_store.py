@@ -87,14 +87,16 @@ class BlockFrame(NamedTuple):
 class BlockReader:
     """Convert successive frames to BlockFrames, adding only blocks that changed."""
 
-    def __init__(self, store: BlockStore, channels: int = 3):
-        """Start without frames. channels: 4 if a byte that is not shown follows each color."""
-        self._store, self._size, self._channels = store, (0, 0), channels
+    def __init__(self, store: BlockStore, channels: int = 3, limit: int | None = None):
+        """Start without frames.
 
-    @property
-    def num_blocks(self) -> int:
-        """The number of distinct blocks that were added."""
-        return len(self._store)
+        Args:
+            store: for the blocks.
+            channels: 4 if a byte that is not shown follows each color.
+            limit: of blocks. The reader then continues with another store.
+        """
+        self._store, self._size = store, (0, 0)
+        self._channels, self._limit = channels, limit
 
     def _allocate(self, size: tuple[int, int]) -> None:
         self._size, (height, width) = size, size
@@ -123,6 +125,8 @@ class BlockReader:
 
         frame: (H, W, 3) uint8, or (H, W) uint32 for four channels
         """
+        if self._limit and len(self._store) > self._limit:
+            self._store, self._size = BlockStore(), (0, 0)
         is_first = frame.shape[:2] != self._size
         if is_first:
             self._allocate(frame.shape[:2])

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from goalreel.environments.drawing import car_racing
 from goalreel.environments.drawing.atari_screen import AtariColors, AtariScreen
 from goalreel.environments.drawing.bipedal_walker import BipedalWalkerScene, next_lidar
 from goalreel.environments.drawing.block_store import SIDE, BlockFrame, BlockReader, BlockStore
@@ -77,6 +78,9 @@ class FrameMemo:
         if kind.__module__ == "gymnasium.envs.box2d.bipedal_walker":
             scene = self._scene(BipedalWalkerScene, unwrapped, unwrapped.terrain_poly)
             frame = scene.frame(unwrapped)
+            return env.render() if frame is None else frame
+        if kind.__module__ == "gymnasium.envs.box2d.car_racing":
+            frame = car_racing.scene_of(unwrapped).frame(unwrapped)
             return env.render() if frame is None else frame
         if kind.__module__.startswith("minigrid.") and not unwrapped.agent_pov:
             has_blocks = unwrapped.tile_size % SIDE == 0

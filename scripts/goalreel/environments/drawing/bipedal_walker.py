@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from goalreel.environments.drawing.block_store import BlockFrame, BlockReader, BlockStore
+from goalreel.environments.drawing.frame_surface import new_image
 
 _SCALE = 30.0  # pixels per meter
 _WIDTH, _HEIGHT = 600, 400  # pixels of a frame
@@ -29,24 +30,21 @@ class BipedalWalkerScene:
 
     def __init__(self, env):
         """Start in an environment that has been reset."""
-        import pygame
-
         self.ground = env.terrain_poly  # identifies the episode
-        self._pieces = [[(x * _SCALE, y * _SCALE) for x, y in poly] for poly, _ in self.ground]
-        self._colors = [color for _, color in self.ground]
-        self._columns = [int(x) for piece in self._pieces for x, _ in piece[:1]]  # their left ends
-        self._columns.append(int(self._pieces[-1][1][0]))
+        scaled = ([(x * _SCALE, y * _SCALE) for x, y in points] for points, _ in self.ground)
+        self._pieces = [*zip(scaled, (color for _, color in self.ground), strict=True)]
+        (*_, (last, _)) = self._pieces
+        self._columns = [int(points[0][0]) for points, _ in self._pieces] + [int(last[1][0])]
         # Obstacles, and the lines between pieces of ground, which cover a lidar.
         self._things = [(_points(f), body) for body in env.terrain for f in body.fixtures]
         spans = [np.transpose(points) for points, _ in self._things]
         self._starts, self._ends = (np.array([end(x) for x, _ in spans]) for end in (min, max))
         self._tops = np.array([max(y) for _, y in spans])
         self._num_drawn = 0  # pieces
-        # Pages that are never written take no time.
         shape = _HEIGHT, self._columns[-1] + 2 * _WIDTH
-        arrays = [np.zeros(shape, np.uint32) for _ in range(3)]
-        images = (pygame.image.frombuffer(pixels, shape[::-1], "RGBX") for pixels in arrays)
-        self._pixels, (self._image, self._ground, self._outlined) = arrays[0], images
+        (self._pixels, self._image), (_, self._bare), (_, self._full) = (
+            new_image(shape) for _ in range(3)
+        )
         self._reader = BlockReader(BlockStore(), channels=4, limit=_MAX_KEPT)
 
     def frame(self, env) -> BlockFrame | None:
@@ -70,20 +68,20 @@ class BipedalWalkerScene:
         copies = not lidar and env.scroll >= 0
         first = max(bent, left) if copies else left
         if env.scroll >= 0:
-            _copy(self._ground, image, first, self._columns[last - 1])
+            _copy(self._bare, image, first, self._columns[last - 1])
             self._draw_ground(image, last - 1, last + 1, width)
         else:  # the sky and the ground end before the right border
             start, end = env.scroll * _SCALE, env.scroll * _SCALE + _WIDTH
             corners = [(start, 0), (end, 0), (end, _HEIGHT), (start, _HEIGHT)]
             image.fill(_BLACK)
             draw.polygon(image, _SKY, corners)
-            self._draw_pieces(image, 0, sum(piece[0][0] <= end for piece in self._pieces))
+            self._draw_pieces(image, 0, sum(points[0][0] <= end for points, _ in self._pieces))
         if lidar:
             points = [(x * _SCALE, y * _SCALE) for x, y in (lidar.p1, lidar.p2)]
             draw.line(image, _RED, *points, 1)
         self._draw_things(image, is_visible & (self._ends >= (bent if copies else left) - 2))
         if copies:
-            _copy(self._outlined, image, left, self._columns[max(last - _CUT, 0)])
+            _copy(self._full, image, left, self._columns[max(last - _CUT, 0)])
         for cloud in clouds:
             _draw_polygon(image, cloud, _WHITE)
         for body in [*env.legs, env.hull]:
@@ -99,23 +97,23 @@ class BipedalWalkerScene:
             return
         self._num_drawn = min(stop + _AHEAD, count)
         end, width = self._columns[self._num_drawn], _WIDEST * _STEP
-        self._draw_ground(self._ground, done, self._num_drawn, end + 2)
+        self._draw_ground(self._bare, done, self._num_drawn, end + 2)
         # Things overlap in the order of drawing, so the latest ones are drawn again.
         first = self._columns[max(done - _WIDEST, 0)]
-        before = self._outlined.subsurface((max(first - width, 0), 0, min(first, width), _HEIGHT))
+        before = self._full.subsurface((max(first - width, 0), 0, min(first, width), _HEIGHT))
         before, place = before.copy(), before.get_offset()
-        _copy(self._ground, self._outlined, first, end)
-        self._draw_things(self._outlined, (self._ends >= first - 2) & (self._starts <= end))
-        self._outlined.blit(before, place)
+        _copy(self._bare, self._full, first, end)
+        self._draw_things(self._full, (self._ends >= first - 2) & (self._starts <= end))
+        self._full.blit(before, place)
 
     def _draw_ground(self, image, first: int, stop: int, width: int) -> None:
         """Draw some pieces of ground, and the sky from the first one to a column."""
         image.fill(_SKY, (self._columns[first], 0, width - self._columns[first], _HEIGHT))
-        self._draw_pieces(image, first, min(stop, len(self._pieces)))
+        self._draw_pieces(image, first, stop)
 
     def _draw_pieces(self, image, first: int, stop: int) -> None:
-        for place in range(first, stop):
-            _draw_polygon(image, self._pieces[place], self._colors[place])
+        for points, color in self._pieces[first:stop]:
+            _draw_polygon(image, points, color)
 
     def _draw_things(self, image, chosen: np.ndarray) -> None:
         for place in np.flatnonzero(chosen).tolist():

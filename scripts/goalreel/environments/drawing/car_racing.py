@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from goalreel.environments.drawing.block_store import BlockFrame, BlockReader, BlockStore, rgb
+from goalreel.environments.drawing.frame_surface import new_image
 
 _WIDTH, _HEIGHT = 1000, 800  # pixels of the picture before scaling
 _PANEL = 100  # rows of the indicators, below the road
@@ -50,17 +51,16 @@ class CarRacingScene:
 
         pygame.font.init()
         self._font = pygame.font.Font(pygame.font.get_default_font(), 42)
-        self._texts: dict[str, pygame.Surface] = {}  # of rewards
         # The renderer draws the road upside down, and turns it. Scaling to the half needs no turn,
         # since a mean of two rows has no order.
-        self._pixels, self._image = _new_image((_HEIGHT, _WIDTH))
-        self._upright_pixels, self._upright = _new_image((_HEIGHT, _WIDTH))
-        self._road_pixels, self._road_half = _new_image((_SHAPE[0] - _PANEL // 2, _SHAPE[1]))
+        self._pixels, self._image = new_image((_HEIGHT, _WIDTH))
+        self._upright_pixels, self._upright = new_image((_HEIGHT, _WIDTH))
+        self._road_pixels, self._road_half = new_image((_SHAPE[0] - _PANEL // 2, _SHAPE[1]))
         self._frame = np.empty(_SHAPE, np.uint32)
         self._panel_half = pygame.image.frombuffer(
             self._frame[-_PANEL // 2 :], (_SHAPE[1], _PANEL // 2), "RGBX"
         )
-        self._obs_pixels, self._obs_image = _new_image(_OBS_SHAPE)
+        self._obs_pixels, self._obs_image = new_image(_OBS_SHAPE)
         self._reader = BlockReader(BlockStore(), channels=4, limit=_MAX_KEPT)
         size, field = car_racing.GRASS_DIM, car_racing.PLAYFIELD
         self._field = [(field, field), (field, -field), (-field, -field), (-field, field)]
@@ -137,7 +137,8 @@ class CarRacingScene:
         cos, sin = Vector2(1, 0).rotate_rad(-hull.angle)
         self._view = cos, sin, zoom, _WIDTH / 2 + x, _HEIGHT / 4 + y
         corners = self._place(self._field)
-        if _covers(corners):
+        sight = math.hypot(_WIDTH, _HEIGHT) / zoom
+        if max(map(abs, hull.position)) + sight < car_racing.PLAYFIELD - 1:  # faster
             self._image.fill(env.bg_color)
         else:
             self._image.fill((0, 0, 0))
@@ -182,12 +183,8 @@ class CarRacingScene:
         """Draw the indicators, and a reward."""
         env.surf = self._upright
         env._render_indicators(_WIDTH, _HEIGHT)
-        text = f"{reward:04.0f}"
-        if text not in self._texts:
-            self._texts[text] = self._font.render(text, True, (255, 255, 255), (0, 0, 0))
-        place = self._texts[text].get_rect()
-        place.center = 60, _HEIGHT - _HEIGHT * 2.5 / 40.0
-        self._upright.blit(self._texts[text], place)
+        text = self._font.render(f"{reward:04.0f}", True, (255, 255, 255), (0, 0, 0))
+        self._upright.blit(text, text.get_rect(center=(60, _HEIGHT - _HEIGHT * 2.5 / 40.0)))
 
     def _is_high(self, env) -> bool:
         """Return whether an indicator may reach over the road."""
@@ -206,19 +203,3 @@ def _tire_mark(phase: float) -> list[tuple[float, float]]:
     low, high = (WHEEL_R * (np.sign(cos) if sin > 0 else cos) * SIZE for sin, cos in ends)
     wide = WHEEL_W * SIZE
     return [(-wide, low), (wide, low), (wide, high), (-wide, high)]
-
-
-def _new_image(shape: tuple[int, int]) -> tuple:
-    """Return an array, (rows, columns) uint32, and an image with the same pixels."""
-    import pygame
-
-    pixels = np.zeros(shape, np.uint32)
-    return pixels, pygame.image.frombuffer(pixels, shape[::-1], "RGBX")
-
-
-def _covers(corners: list[tuple[float, float]]) -> bool:
-    """Return whether a rectangle covers the picture and two pixels around it."""
-    sides = [*zip(corners[-1:] + corners[:-1], corners, strict=True)]
-    around = [(x, y) for x in (-2, _WIDTH + 2) for y in (-2, _HEIGHT + 2)]
-    areas = [(x - a) * (q - b) - (y - b) * (p - a) for (a, b), (x, y) in sides for p, q in around]
-    return min(areas) > 2e4 or max(areas) < -2e4

@@ -15,20 +15,26 @@ from goalreel.environments.drawing.block_store import SIDE, BlockFrame, BlockSto
 _EDGE = 2  # pixels of antialiasing beyond a shape's corners
 
 
+def new_image(shape: tuple[int, int]) -> tuple:
+    """Return an array, (rows, columns) uint32 of zeros, and a pygame image of the same pixels."""
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no screen is needed
+    import pygame
+
+    pixels = np.zeros(shape, np.uint32)  # pages that are never written take no time
+    return pixels, pygame.image.frombuffer(pixels, shape[::-1], "RGBX")
+
+
 class FrameSurface:
     """A background, and the shapes drawn over it for a frame."""
 
     def __init__(self, size: tuple[int, int]):
         """Start with a white background. size: the frame's height and width."""
-        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no screen is needed
-        import pygame
-
         self.size, (height, width) = size, size
         rows, columns = grid(size)
         # Whole blocks. The surface is upside down, and its margin lies below it for SDL.
-        memory = np.full((rows * SIDE, columns * SIDE), 0xFFFFFFFF, np.uint32)
-        whole = pygame.image.frombuffer(memory, memory.shape[::-1], "RGBX")
+        memory, whole = new_image((rows * SIDE, columns * SIDE))
+        memory[:] = 0xFFFFFFFF
         self.surface = whole.subsurface((0, len(memory) - height, width, height))
         self._pixels = memory[::-1]
         self._blocks = self._pixels.reshape(rows, SIDE, columns, SIDE).swapaxes(1, 2)

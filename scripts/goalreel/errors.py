@@ -12,37 +12,6 @@ from pathlib import Path
 
 _MOST_VALUES, _ROOM = 5, 110  # allowed values in a message, and the characters that they take
 _MOST_SHOWN = 40  # characters of a value that a message repeats
-# Options, values and targets that have another name now, which `suggest` returns. A word that was
-# several of them has several names.
-FORMER_NAMES = {
-    **dict.fromkeys(("dqn", "pixels"), "train trained"),
-    "collectors": "processes",
-    "assemble": "prebuilt",
-    "check": "check_determinism",
-    "max_steps": "max_episode_steps",
-    "max_attempts": "max_attempts_per_reach",
-    "card": "model_card",
-    "file": "python",
-    "files": "extra_files",
-    "normalize": "vecnormalize",
-    "palette": "theme",
-    "recorded": "recording",
-    "recording": "import_recording",
-    "show": "show_failures",
-    "learning": "training_progress",
-    "decisions": "total_timesteps",
-    "environments": "n_envs",
-    "buffer": "buffer_size",
-    "exploration": "exploration_fraction",
-    "final_epsilon": "exploration_final_eps",
-    "replay_ratio": "train_freq",
-    "batch": "batch_size",
-    "discount": "gamma",
-    "gradient_clip": "max_grad_norm",
-    "target_every": "target_update_interval",
-    "evaluate_every": "eval_freq",
-    "games": "n_eval_episodes",
-}
 
 
 class GoalreelError(Exception):
@@ -104,9 +73,7 @@ def suggest(word: object, known: Iterable[str]) -> str:
     """Return a question that names the most similar known word, "" if none is similar."""
     import difflib
 
-    known = list(known)
-    close = [now for now in FORMER_NAMES.get(str(word), "").split() if now in known]
-    close = close or difflib.get_close_matches(str(word), known, 1, cutoff=0.5)
+    close = difflib.get_close_matches(str(word), known, 1, cutoff=0.5)
     return f"Did you mean {close[0]!r}?" if close else ""
 
 

@@ -75,19 +75,6 @@ def test_unavailable_view_names_its_requirements(project, view, needs):
     assert needs in output and "Traceback" not in output
 
 
-@pytest.mark.parametrize(
-    ("former", "target"),
-    [
-        ("learning", "training_progress"),
-        ("pixels", "train"),
-        ("recording", "import_recording"),
-        ("card", "model_card"),
-    ],
-)
-def test_former_target_suggests_the_new_one(project, former, target):
-    assert f"{former}: Unknown target. Did you mean {target!r}?" in project.fail(former)
-
-
 def test_unknown_shard_is_an_error(project):
     output = project.fail("results/trajectories/00009.npz", config=FEW)
     assert "00009: No such shard. The last one is 00001" in output

@@ -16,7 +16,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from goalreel.configuration import options
 from goalreel.configuration.options import Options
-from goalreel.errors import FORMER_NAMES, GoalreelError, not_allowed, quoted, suggest, use
+from goalreel.errors import GoalreelError, not_allowed, quoted, suggest, use
 
 _TOP = """\
 # Generated from scripts/goalreel/configuration/options.py, which defines the options, by
@@ -209,8 +209,6 @@ def _message(error: Mapping, place: tuple) -> str:
         return f"Unknown option. {suggest(place[-1], known) or use(known)}"
     if kind == "value_error":  # the message of a check of goalreel's own
         return str(error["ctx"]["error"])
-    if kind == "model_type" and place[-1] in FORMER_NAMES:
-        return f"{quoted(value)} is not a mapping. {suggest(place[-1], FORMER_NAMES.values())}"
     option = _schema_of(place)
     is_word = kind == "literal_error" and isinstance(value, str)
     if is_word and (hint := suggest(value, words_of(option))):

@@ -3,7 +3,6 @@
 import atexit
 import gc
 import hashlib
-import itertools
 import json
 import logging
 import os
@@ -22,7 +21,7 @@ from platformdirs import user_cache_path
 
 from goalreel.cli import PLANS
 from goalreel.cli import plans as noted_plans
-from goalreel.errors import FORMER_NAMES, GoalreelError, pluralize, suggest
+from goalreel.errors import GoalreelError, pluralize
 from goalreel.policies.policy_dependencies import policy_files
 from goalreel.provenance.fingerprint import remember_trees, sources_as_noted, sources_hash
 from goalreel.provenance.spec import canonical
@@ -197,12 +196,7 @@ def _check_targets(plans: Plans, words: Sequence[str]) -> None:
     """Raise GoalreelError if the command line names a target that no run has."""
     plan, stages = next(iter(plans.runs.values())), plans.stages
     config, policy = plan.config, plan.run.policy
-    targets = {"all", *STAGES}
-    for before, word in itertools.pairwise(("", *words)):
-        # The word after an option may be its value, such as a folder.
-        is_unknown = word not in targets and not before.startswith("-")
-        if is_unknown and not targets.isdisjoint(FORMER_NAMES.get(word, "").split()):
-            raise GoalreelError(f"{word}: Unknown target. {suggest(word, targets)}")
+    for word in words:
         if word in STAGES and word not in stages:
             raise GoalreelError(
                 f"{word}: Cannot be made of {config['env']} with the policy {policy}. It needs "

@@ -193,42 +193,6 @@ def test_error_names_key_value_and_allowed_values(given, message):
     assert message in said.splitlines()[0]
 
 
-FORMER = [
-    ({"max_steps": 5}, "max_episode_steps"),
-    ({"dqn": {}}, "train"),
-    ({"pixels": {"batch_size": 8}}, "train"),
-    ({"policy": "pixels"}, "trained"),
-    ({"train": {"collectors": 2}}, "processes"),
-    ({"train": {"decisions": 5000}}, "total_timesteps"),
-    ({"train": {"environments": 8}}, "n_envs"),
-    ({"train": {"buffer": 5000}}, "buffer_size"),
-    ({"train": {"exploration": 5000}}, "exploration_fraction"),
-    ({"train": {"final_epsilon": 0.1}}, "exploration_final_eps"),
-    ({"train": {"replay_ratio": 8}}, "train_freq"),
-    ({"train": {"batch": 8}}, "batch_size"),
-    ({"train": {"discount": 0.9}}, "gamma"),
-    ({"train": {"gradient_clip": 10}}, "max_grad_norm"),
-    ({"train": {"target_every": 100}}, "target_update_interval"),
-    ({"train": {"evaluate_every": 100}}, "eval_freq"),
-    ({"train": {"games": 3}}, "n_eval_episodes"),
-    ({"max_attempts": 5}, "max_attempts_per_reach"),
-    ({"film": {"show": "attempts"}}, "show_failures"),
-    ({"check": False}, "check_determinism"),
-    ({"policy": "file"}, "python"),
-    ({"policy": "recorded"}, "recording"),
-    ({"policy": {"files": []}}, "extra_files"),
-    ({"render": {"palette": "dark"}}, "theme"),
-    ({"card": {}}, "model_card"),
-    ({"encode": {"encoder": "assemble"}}, "prebuilt"),
-    ({"policy": {"normalize": False}}, "vecnormalize"),
-]
-
-
-@pytest.mark.parametrize(("given", "name"), FORMER)
-def test_former_name_suggests_the_new_one(given, name):
-    assert f"Did you mean {name!r}?" in faults(**given)
-
-
 def test_all_errors_are_reported_at_once():
     said = faults(reachs=1, seed=-1, encode={"qp": 99, "preset": "fats"}, policy={"name": "x"})
     assert "has 5 errors" in said and len(said.splitlines()) == 6

@@ -18,7 +18,6 @@ from goalreel.errors import GoalreelError, Stopped, UnusableFileError
 
 _NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
 PLANS = "GOALREEL_PLANS"  # the environment variable that jobs read
-_TAIL = 4096  # bytes at the end of a log
 _PACKAGE = Path(__file__).resolve().parent
 # The folder of the Snakefile, in an installed package or in a checkout.
 WORKFLOW = next(
@@ -84,12 +83,9 @@ class ProgressLog:
 
 
 def read_log(path: str) -> list[str]:
-    """Return the last lines of a log, [] if the file does not exist."""
+    """Return the lines of a log, [] if it cannot be read."""
     try:
-        with Path(path).open("rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(size - _TAIL, 0))
-            text = stream.read().decode(errors="replace")
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
     return text.rstrip().splitlines()

@@ -34,7 +34,7 @@ def fingerprint(script: Path, excluded: Collection[str] = ()) -> str:
     """Return the sha256 of the syntax trees of a program and its modules.
 
     `excluded` has the full names of modules and rooms that this run does not use. Raises
-    GoalreelError if a source is not Python, or imports a module that does not exist.
+    GoalreelError if a source is not Python.
     """
     files = modules(script, (*_PLUMBING, *excluded))
     digests = (f"{name} {_read(path)[0]}\n" for name, path in sorted(files.items()))
@@ -64,13 +64,9 @@ def _is_left_out(name: str, excluded: Collection[str]) -> bool:
 
 @cache
 def _file(name: str, root: Path) -> Path | None:
-    """Return a module's file, None for a package or a name in a module. Raises GoalreelError."""
-    path = root.joinpath(*name.split("."))
-    if path.with_suffix(".py").is_file():
-        return path.with_suffix(".py")
-    if not path.is_dir() and not path.parent.with_suffix(".py").is_file():
-        raise GoalreelError(f"{name}: Not a module of {root / _PACKAGE}. Correct the import.")
-    return None
+    """Return a module's file, None for a package or a name in a module."""
+    path = root.joinpath(*name.split(".")).with_suffix(".py")
+    return path if path.is_file() else None
 
 
 @cache

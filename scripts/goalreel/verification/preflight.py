@@ -59,14 +59,6 @@ def play_first_steps(config: Mapping, scripts: Path, record: Path) -> dict:
     `record`, so that the next start costs nothing. Raises GoalreelError if the environment or the
     policy fails.
     """
-    found = _played(config, scripts)
-    with contextlib.suppress(OSError):  # the next start plays again
-        write_text(record, json.dumps(found))
-    return found
-
-
-def _played(config: Mapping, scripts: Path) -> dict:
-    """Return the answer of the child process, or {} after a timeout."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # as of a job
     env = os.environ | threads | {"PYTHONPATH": str(scripts)}
     with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
@@ -78,9 +70,12 @@ def _played(config: Mapping, scripts: Path) -> dict:
         except subprocess.TimeoutExpired:
             return {}
         if answer.is_file():
-            found = json.loads(answer.read_text(encoding="utf-8"))
+            text = answer.read_text(encoding="utf-8")
+            found = json.loads(text)
             if "error" in found:
                 raise GoalreelError("\n".join(shortened(found["error"], 4)))
+            with contextlib.suppress(OSError):  # the next start plays again
+                write_text(record, text)
             return found
     status = ended.returncode
     how = signal.Signals(-status).name if status < 0 else f"exit status {status}"

@@ -17,8 +17,8 @@ from goalreel.configuration.values import (
     Seed,
     Selection,
     StepTrigger,
+    Template,
     arguments,
-    checked,
     different,
     integer,
     listed,
@@ -27,11 +27,7 @@ from goalreel.configuration.values import (
     text,
 )
 from goalreel.policies.parameters import ALGORITHMS, PARAMETERS
-from goalreel.rendering.captions import check_template
 
-_TEMPLATE = Annotated[
-    text("a template of ASCII characters and `·`, `°`, `…`"), checked(check_template)
-]
 _PREFIX = text(
     r"1 to 50 characters without `/`, `\`, `{`, `}` or line breaks",
     r"^[^/\\{}\x00-\x1f\x7f]{1,50}$",
@@ -145,7 +141,7 @@ class Overlay(Section):
     title_card: number(ge=0, le=60) = 0.5
     """The seconds of a title card before each episode, with the environment, the policy, the
     episode's number and its seed. 0 is for none."""
-    caption: _TEMPLATE | None = None
+    caption: Template | None = None
     """The line over the episode. `""` is for none. It is a Python format
     string with the fields `episode`, `seed`, `env`, `steps`, `return`, `outcome`, `terminated` and
     `truncated`. A film of reaches also has `reach`, `attempt`, `initial_position` and `reached`.
@@ -195,7 +191,7 @@ class Grid(Section):
     columns: integer(1, 20) | None = None
     """The columns of a page, as `rows`. The video is at most 1920x1080, and no cell is larger than
     the film."""
-    caption: _TEMPLATE | None = None
+    caption: Template | None = None
     """The line in each cell. `""` is for none. `null` is `Episode {episode} · return {return:g}`,
     or `Reach {reach} · {steps} steps` in a film of reaches."""
 

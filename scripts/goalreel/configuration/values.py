@@ -5,7 +5,7 @@ float, and 0 equals 0.0. Each type converts equal values to one spelling and rej
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -18,10 +18,10 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
-from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from goalreel.errors import GoalreelError, quoted
+from goalreel.errors import GoalreelError, not_allowed, quoted
+from goalreel.rendering.captions import check_template
 
 MOST = 2**53 - 1  # the largest integer that JSON's readers keep exactly
 _NULLS = ("null", "~", "none", "")  # spellings of null
@@ -96,19 +96,6 @@ def name_sides(sides: list[str] | dict | None) -> dict[str, str] | None:
     return dict(zip(names, folders, strict=True))
 
 
-def checked(check: Callable[[str], object]) -> AfterValidator:
-    """Return the validator of texts that calls a function, which may raise GoalreelError."""
-
-    def validate(value: str) -> str:
-        try:
-            check(value)
-        except GoalreelError as error:
-            raise ValueError(error.args[-1]) from error  # its message, without a key
-        return value
-
-    return AfterValidator(validate)
-
-
 def _one_of(kind: type) -> object:
     """Return the type of a mapping with exactly one of the keys of a type, besides `by`."""
     title = ", ".join(f"`{{{key}: k}}`" for key in kind.__annotations__ if key != "by")
@@ -117,7 +104,7 @@ def _one_of(kind: type) -> object:
 
 def _one_choice(trigger: dict) -> dict:
     if len(trigger.keys() - {"by"}) != 1:
-        raise PydanticCustomError("choice", "does not fit", {"keys": "exactly one key besides by"})
+        raise ValueError(not_allowed(trigger, ["exactly one key besides by"]))
     return trigger
 
 
@@ -153,8 +140,16 @@ def _boolean(value: object) -> object:
 
 def _unique(values: list) -> list:
     if len(set(values)) < len(values):
-        raise PydanticCustomError("duplicates", "has duplicates")
+        raise ValueError(not_allowed(values, ["a list of different values"]))
     return values
+
+
+def _template(value: str) -> str:
+    try:
+        check_template(value)
+    except GoalreelError as error:
+        raise ValueError(error.args[-1]) from error  # its message, without a key
+    return value
 
 
 def _to_builtin(value: object) -> object:
@@ -191,6 +186,9 @@ class _StepTrigger(TypedDict):
 Boolean = Annotated[bool, Field(strict=True), BeforeValidator(_boolean)]
 No = Annotated[Literal[False], Field(title="`false`"), BeforeValidator(_boolean)]
 Count = integer(1, 10**9)
+Template = Annotated[
+    text("a template of ASCII characters and `·`, `°`, `…`"), AfterValidator(_template)
+]
 Seed = integer(0, MOST)
 EpisodeTrigger = (
     Literal["capped_cubic", "all", "failed"]

@@ -91,7 +91,10 @@ def dataset_errors(config: Mapping) -> Errors:
         return
     options, episodes = read_header(policy["dataset"])
     for name, package in _foreign_code(options, policy["allow"]):
-        yield "policy.dataset", f"The dataset would run {name!r}. {_fix(policy, package)}"
+        allow = ", ".join([*map(str, policy["allow"]), package])
+        option = f"policy={{name: minari, dataset: {policy['dataset']}, allow: [{allow}]}}"
+        fix = f"To allow it, add:\n  --config {shlex.quote(option)}"
+        yield "policy.dataset", f"The dataset would run {name!r}. {fix}"
         return
     for key, recorded in options.items():
         if config[key] not in (recorded, Options.model_fields[key].default):
@@ -138,12 +141,3 @@ def _is_here(package: str) -> bool:
     spec = PathFinder.find_spec(package, [*sys.path, str(Path.cwd())])
     places = spec and (spec.submodule_search_locations or [spec.origin])
     return any(Path(place).resolve().parent == Path.cwd() for place in places or ())
-
-
-def _fix(policy: Mapping, package: str) -> str:
-    """Return the fix that allows a package."""
-    if not package.isidentifier():
-        return "That is not a module, so download the dataset again."
-    allow = ", ".join([*map(str, policy["allow"]), package])
-    option = f"policy={{name: minari, dataset: {policy['dataset']}, allow: [{allow}]}}"
-    return f"To allow it, add:\n  --config {shlex.quote(option)}"

@@ -30,14 +30,10 @@ def checksum_error(path: Path, digest: str) -> str:
 
     Raises GoalreelError if it cannot be read.
     """
-    if not path.exists():
+    if not path.is_file():
         return "it is missing"
-    try:
-        with reporting_damage(path):
-            is_same = sha256_of(path) == digest
-    except UnusableFileError as error:  # it is a folder
-        return error.problem
-    return "" if is_same else "its sha256 is not the one in the list"
+    with reporting_damage(path):
+        return "" if sha256_of(path) == digest else "its sha256 is not the one in the list"
 
 
 def write_sums(sums: Path, files: Collection[Path]) -> None:

@@ -118,7 +118,8 @@ def _write(value: object, put: Callable[[str], None], imported: set[str], raised
     if not isinstance(value, ast.AST):
         put(repr(value))
         return
-    if raised and (kind is ast.JoinedStr or _is_text(value)):
+    is_text = kind is ast.Constant and isinstance(value.value, str)
+    if raised and (kind is ast.JoinedStr or is_text):
         put("text")
         return
     put(kind.__name__)
@@ -131,21 +132,14 @@ def _write(value: object, put: Callable[[str], None], imported: set[str], raised
     is_error = kind is ast.Call and getattr(value.func, "id", "").endswith("Error")
     raised = raised or kind is ast.Raise or is_error
     for name, part in ast.iter_fields(value):
-        if name == "body" and kind in _DOCUMENTED and part and _is_docstring(part[0]):
+        is_body = name == "body" and kind in _DOCUMENTED
+        if is_body and ast.get_docstring(value, clean=False) is not None:
             part = part[1:]
         # The place in the tree determines an expression's context.
         if part not in (None, []) and not isinstance(part, ast.expr_context):
             put(name)
             _write(part, put, imported, raised)
     put(")")
-
-
-def _is_text(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
-def _is_docstring(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and _is_text(statement.value)
 
 
 def sources_as_noted(folder: Path) -> bool | None:

@@ -15,6 +15,7 @@ import yaml
 from project import REPOSITORY
 
 from goalreel.provenance import fingerprint
+from goalreel.workflow import plan as planning
 from goalreel.workflow.config import load_config
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.run import SHARDED
@@ -34,6 +35,7 @@ class Sources:
         for name, function in list(vars(fingerprint).items()):
             if hasattr(function, "cache_clear"):
                 monkeypatch.setattr(fingerprint, name, _by_content(function.__wrapped__))
+        monkeypatch.setattr(planning, "code_of", planning.code_of.__wrapped__)
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(REPOSITORY / "scripts", folder / "scripts", ignore=ignore)
         shutil.copytree(REPOSITORY / "config", folder / "config")

@@ -10,7 +10,7 @@ cluster parses it. For the same reason this module imports little.
 
 import shlex
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from pathlib import Path
 
@@ -43,7 +43,8 @@ from goalreel.workflow.used_when import excluded_modules
 _REPEATED = ("lock", "check", "verify")  # stages that rerun even if nothing changed
 
 
-def code_of(program: Path, unused: Collection[str]) -> tuple[list[str], str]:
+@cache
+def code_of(program: Path, unused: tuple[str, ...]) -> tuple[list[str], str]:
     """Return the unused modules that a program imports, and the fingerprint of the others."""
     excluded = sorted(modules(program).keys() & set(unused))
     return excluded, fingerprint(program, excluded)
@@ -52,14 +53,10 @@ def code_of(program: Path, unused: Collection[str]) -> tuple[list[str], str]:
 class Plan:
     """The plan of a run."""
 
-    def __init__(self, config: Mapping, scripts: Path, asked: int = 0, code_of: Callable = code_of):
-        """Take the complete configuration, the folder of the programs, and the time of a check.
-
-        code_of: the function `code_of`, with a cache that the runs of a suite share
-        """
+    def __init__(self, config: Mapping, scripts: Path, asked: int = 0):
+        """Take the complete configuration, the folder of the programs, and the time of a check."""
         self.config, self.scripts, self.results = config, scripts, config["results"]
-        self._asked, self._code_of = asked, code_of
-        self.run = Run(config)
+        self._asked, self.run = asked, Run(config)
 
     def spec(self, stage: str, wildcards: Mapping[str, str]) -> str:
         """Return the canonical JSON of a job's spec.
@@ -92,9 +89,8 @@ class Plan:
     def _common(self, stage: str) -> dict:
         """Return the common part of the specs of a stage's jobs."""
         run, planned, makers = self.run, STAGES[stage], self.makers(stage)
-        program = self.scripts / f"{stage}.py"
         unused = tuple(excluded_modules(run)) if planned.is_of_run else ()
-        excluded, code = self._code_of(program, unused)
+        excluded, code = code_of(self.scripts / f"{stage}.py", unused)
         common = {
             "stage": stage,
             "config": {key: run.value(key) for key in planned.config},

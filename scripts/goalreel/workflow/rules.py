@@ -4,11 +4,11 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from goalreel.errors import GoalreelError
-from goalreel.workflow.plan import Plan, code_of
+from goalreel.workflow.plan import Plan
 from goalreel.workflow.resources import memory_mb, run_minutes
 from goalreel.workflow.run import Run
 from goalreel.workflow.stages import STAGES, VIEWS, WILDCARDS
@@ -101,8 +101,7 @@ class Plans:
         asked: int,
     ):
         """Take the configurations and the runs by name, "" for a single run; the rest as `Plan`."""
-        shared = cache(code_of)
-        self.runs = {name: Plan(c, scripts, asked, shared) for name, c in configs.items()}
+        self.runs = {name: Plan(config, scripts, asked) for name, config in configs.items()}
         self.results, self.suite = next(iter(configs.values()))["results"], None
         if "" not in configs:
             self.results = str(Path(self.results).parent)

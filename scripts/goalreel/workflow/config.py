@@ -70,10 +70,7 @@ def read_config(user_options: Mapping) -> dict:
         errors |= _found(policy_errors.dataset_errors, config)
     if config["policy"]["name"] == "minari" and not errors:
         config = config | read_header(config["policy"]["dataset"])[0]
-    try:
-        config |= sticky_options(config)
-    except OptionError as error:
-        errors[error.key] = error.message
+    errors |= _found(lambda config: config.update(sticky_options(config)), config)
     # A section with an error has its defaults here, so skip checks that involve it.
     for check, needed in (
         (_environment_errors, ("env", "env_kwargs", "env_wrappers")),
@@ -141,13 +138,13 @@ def _with_policy_section(user_options: Mapping) -> dict:
     return {**user_options, "policy": {"file" if is_file else "name": policy}}
 
 
-def _fitting_policy(policy: Mapping, env: object) -> str:
+def _fitting_policy(policy: Mapping, env: str) -> str:
     """Return the default policy name, which depends on the policy's file and the environment."""
-    if isinstance(policy["file"], str):
+    if policy["file"] is not None:
         return _POLICY_FILES.get(Path(policy["file"]).suffix, "sb3")
     if policy["dataset"] is not None:
         return "minari"
-    return "pump" if isinstance(env, str) and describe(env).is_mountain_car else "random"
+    return "pump" if describe(env).is_mountain_car else "random"
 
 
 def _environment_errors(config: Mapping) -> Errors:
@@ -184,11 +181,9 @@ def _policy_errors(config: Mapping) -> Errors:
 def _check_policy_files(config: Mapping) -> None:
     """Raise OptionError if a file or a package of the policy is missing or does not fit."""
     policy, env = config["policy"], config["env"]
-    taken = parameters(policy["name"], env) or ()
     if policy["name"] == "sb3":
         policy = with_files(policy, env)
-    if "file" in taken or "dataset" in taken:
-        policy_files(policy)
+    policy_files(policy)
     policy_tools(policy)
     if policy["name"] == "trained" and policy["file"] is not None:
         from goalreel.policies.trained_policy import TrainedPolicy  # it takes NumPy
@@ -333,8 +328,6 @@ def _size_errors(config: Mapping) -> Errors:
         problem = f"'{size}' gives {shards:,} shards, and Snakemake plans {_MAX_SHARDS:,}"
         yield "shard_size", f"{problem}. Use {-(-size * shards // _MAX_SHARDS)} or more."
     elif run.count * least > MOST_FRAMES:
-        yield (
-            next(key for key in CHOICES if config[key] is not None),
-            f"A film of {pluralize(run.count, run.unit)} has more than {MOST_FRAMES:,} frames. "
-            f"Make several runs of at most {MOST_FRAMES // least:,}.",
-        )
+        chosen = next(key for key in CHOICES if config[key] is not None)
+        problem = f"A film of {pluralize(run.count, run.unit)} has more than {MOST_FRAMES:,} frames"
+        yield chosen, f"{problem}. Make several runs of at most {MOST_FRAMES // least:,}."

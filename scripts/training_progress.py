@@ -16,11 +16,10 @@ def training_progress(spec, film, table, sums, policy=None, atlas=None):
     check_sources(spec, player)
     learner = read_learner(player, policy)
     with learning_film(learner, read_atlas(atlas) if atlas else None, spec) as filmed:
-        title = f"{env}: learned in {pluralize(learner.checkpoint_steps[-1], 'decision')}"
+        title = f"{env}: learned in {pluralize(max(learner), 'decision')}"
         write_film(film, filmed, title, spec)
         with replacing(table) as temporary:
             filmed.table.to_csv(temporary, index=False, lineterminator="\n")
         frames = sum(chapter.frames for chapter in filmed.chapters)
     write_sums(sums, [table])
-    checkpoints = len(learner.checkpoint_steps)
-    return f"{len(filmed.chapters)} attempts, {checkpoints} checkpoints, {frames} frames"
+    return f"{len(filmed.chapters)} attempts, {len(learner)} checkpoints, {frames} frames"

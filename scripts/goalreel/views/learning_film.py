@@ -36,23 +36,16 @@ from goalreel.simulation.reaches import assemble, to_batch
 from goalreel.simulation.trajectories import Trajectories
 from goalreel.views.attempt_frames import play_and_render
 
-
-@dataclass(frozen=True)
-class CheckpointPolicies:
-    """The policies of a learner at its checkpoints."""
-
-    checkpoint_steps: tuple[int, ...]  # decisions of training at each checkpoint, increasing
-    policy: Callable[[int], Policy]  # makes the policy of a checkpoint step
+# Functions that make a learner's policies, by their decisions of training, increasing.
+Learner = Mapping[int, Callable[[], Policy]]
 
 
-def read_learner(policy: Mapping, trained: Path | None) -> CheckpointPolicies:
+def read_learner(policy: Mapping, trained: Path | None) -> Learner:
     """Read up to five checkpoints, spaced evenly up to that of the section `policy`."""
     saved = read_checkpoints(policy.get("file") or trained)
     places = np.linspace(0, saved.choose(policy["checkpoint"]), MAX_FILMED_CHECKPOINTS)
-    steps = tuple(saved.checkpoint_steps[n] for n in np.unique(places.round().astype(int)))
-    return CheckpointPolicies(
-        steps, lambda step: make_policy({**policy, "checkpoint": step}, trained)
-    )
+    steps = [saved.checkpoint_steps[n] for n in np.unique(places.round().astype(int))]
+    return {step: partial(make_policy, {**policy, "checkpoint": step}, trained) for step in steps}
 
 
 @dataclass(frozen=True)
@@ -67,9 +60,7 @@ class LearningFilm:
 
 
 @contextlib.contextmanager
-def learning_film(
-    learner: CheckpointPolicies, atlas: Atlas | None, spec: Spec
-) -> Iterator[LearningFilm]:
+def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator[LearningFilm]:
     """Yield the film of `train.attempts` episodes at each checkpoint.
 
     Attempt k starts like the first attempt at reach k - 1 of a film with the same root seed. Raises
@@ -84,7 +75,7 @@ def learning_film(
     play = partial(play_attempts, learner, scene, spec)
     with play_and_render(play, scene, config["render"], atlas, spec) as (played, cache):
         rows = [played.episodes.row(i) for i in range(len(played))]
-        table = pd.DataFrame({"checkpoint_step": np.repeat(learner.checkpoint_steps, attempts)})
+        table = pd.DataFrame({"checkpoint_step": np.repeat(list(learner), attempts)})
         table["attempt"] = played.episodes.attempt + 1
         table = table.join(pd.DataFrame(rows)[["seed", "steps", "return", *endings]])
         labels, texts = [], []
@@ -107,7 +98,7 @@ def learning_film(
 
 
 def play_attempts(
-    learner: CheckpointPolicies, scene: Scene, spec: Spec, recorder: EpisodeRecorder | None = None
+    learner: Learner, scene: Scene, spec: Spec, recorder: EpisodeRecorder | None = None
 ) -> Trajectories:
     """Return the first attempt at each of `train.attempts` reaches, for each checkpoint.
 
@@ -115,8 +106,8 @@ def play_attempts(
     """
     slots, batches = np.arange(spec.config["train.attempts"]), []
     seeds = episode_seeds(spec.config["seed"], slots, 0)
-    for place, step in enumerate(learner.checkpoint_steps):
-        scene = scene.with_policy(learner.policy(step))
+    for place, make in enumerate(learner.values()):
+        scene = scene.with_policy(make())
         scene.policy.check(scene.env)
         episodes = simulate_episodes(seeds, scene.env, scene.policy, recorder=recorder)
         reaches, success = np.full(len(slots), place), spec.config["success"]

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from functools import partial
 
 import av
 import gymnasium
@@ -22,7 +23,7 @@ from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.rendering.atlas import write_atlas
 from goalreel.rendering.overlay import track_rows
 from goalreel.rendering.text import Canvas
-from goalreel.views.learning_film import CheckpointPolicies, learning_film, read_learner, write_film
+from goalreel.views.learning_film import learning_film, read_learner, write_film
 from training_progress import training_progress as stage
 
 ATTEMPTS, CARD, SEED = 2, 3, 2025
@@ -38,7 +39,7 @@ def wait(observations, environment):
 
 
 RULES = {1: wait, 60: pump}  # the first checkpoint fails, the second reaches the goal
-LEARNER = CheckpointPolicies(tuple(RULES), lambda step: RulePolicy(RULES[step], 0.0))
+LEARNER = {step: partial(RulePolicy, rule, 0.0) for step, rule in RULES.items()}
 
 
 def spec_of(edit):
@@ -146,8 +147,8 @@ def learner_of(env, folder):
     """Return the policies: functions in CartPole, networks with random weights in Freeway."""
     if env == "CartPole-v1":
         rules = {0: lambda obs, env: np.zeros(len(obs), np.int64), 2000: lean}
-        at = {step: RulePolicy(rule, 0.0) for step, rule in rules.items()}
-        return {"name": "trained"}, CheckpointPolicies((0, 2000), at.get)
+        made = {step: partial(RulePolicy, rule, 0.0) for step, rule in rules.items()}
+        return {"name": "trained"}, made
     pytest.importorskip("ale_py")
     path = random_policy(folder / "policy.npz", env, 3, steps=(0, 2000, 9000))
     policy = {"name": "trained", "file": str(path), "checkpoint": 2000}
@@ -163,7 +164,7 @@ def test_learning_film_of_gymnasium_env_has_frames_and_caption(env, scale, tmp_p
     with learning_film(learner, None, spec_of(config)) as film:
         parts = zip(rows_of(film), film.chapters, film.cache.offsets, strict=False)
         for row, chapter, start in parts:
-            player = learner.policy(row["checkpoint_step"])
+            player = learner[row["checkpoint_step"]]()
             games = player.generators(np.array([row["seed"]]))
             instance = gymnasium.make(env, 60, render_mode="rgb_array", **KWARGS[env])
             obs, over, total = instance.reset(seed=row["seed"])[0], [False], 0.0

@@ -176,7 +176,7 @@ def test_weights_for_films_give_the_same_values(shape, network, dueling):
     if dueling and len(shape) == 3:  # else the advantages, which have the same order
         values = values - values.mean(1, keepdim=True) + state[:, None]
     ours = NumpyNetwork(weights_for_acting(made, dueling), strides=made.strides)
-    assert np.allclose(ours.values(obs), values.numpy(), atol=1e-4)
+    assert np.allclose(ours.evaluate(obs)[0], values.numpy(), atol=1e-4)
     assert np.array_equal(obs, before), "a network leaves observations as they are"
 
 

@@ -37,17 +37,9 @@ class NumpyNetwork:
     dtype: type = np.float32
     strides: Sequence[int] = ()
 
-    def values(self, observations: np.ndarray) -> np.ndarray:
-        """Return the action values, (n, actions), rounded as the dtype does.
-
-        Args:
-            observations: (n, stack, side, side) uint8 for convolutions, otherwise (n, numbers).
-        """
-        return self._evaluate(observations)[0]
-
     def act(self, observations: np.ndarray) -> np.ndarray:
         """Return the best actions, (n,) int64, the first of equal ones."""
-        values, errors = self._evaluate(observations)
+        values, errors = self.evaluate(observations)
         is_best = values >= values.max(axis=1, keepdims=True) - _CLEAR * errors[:, None]
         best = is_best.argmax(axis=1)
         if self.dtype != np.float64:
@@ -55,8 +47,11 @@ class NumpyNetwork:
                 best[row] = self._in_float64.act(observations[row : row + 1])[0]
         return best
 
-    def _evaluate(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the action values, (n, actions), and the estimated error of a value, (n,)."""
+    def evaluate(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the action values, (n, actions), and the estimated error of a value, (n,).
+
+        observations: (n, stack, side, side) uint8 for convolutions, otherwise (n, numbers).
+        """
         units, errors = observations.reshape(len(observations), -1), np.zeros(len(observations))
         if self._convolutions:
             firsts = range(0, len(observations), _CACHED)
@@ -142,8 +137,8 @@ class _Layer:
         return overlap * float(np.linalg.norm(self.matrix)) / math.sqrt(len(self.matrix))
 
 
-def _layers(weights: Mapping[str, np.ndarray], kind: str = "") -> list[str]:
-    """Return the names of the layers of a kind, "convolution" or "dense", in order; "" for all."""
+def _layers(weights: Mapping[str, np.ndarray], kind: str) -> list[str]:
+    """Return the names of the layers of a kind, "convolution" or "dense", in order."""
     names = (name.removesuffix(".weight") for name in weights if name.endswith(".weight"))
     return sorted(name for name in names if name.startswith(kind))
 

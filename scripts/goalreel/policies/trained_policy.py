@@ -7,7 +7,7 @@ repeats its action until the next decision.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from goalreel.environments.environment import Acted, Environment, PerEnv
 from goalreel.environments.seeding import action_generators
 from goalreel.errors import OptionError
-from goalreel.policies.network_file import Checkpoints, read_checkpoints
+from goalreel.policies.network_file import read_checkpoints
 from goalreel.policies.numpy_network import NumpyNetwork
 from goalreel.policies.preprocessing import SIDE, WARPS, finish, shrunk
 
@@ -39,32 +39,25 @@ class TrainedPolicy:
     """The network of one checkpoint of a file.
 
     Attributes:
-        checkpoints: of the file.
+        settings: the environment of the network, and its view of it, see network_file.py.
         act_on: returns the actions, (n,), for a batch of observations, (n, *obs_shape).
     """
 
-    checkpoints: Checkpoints
+    settings: Mapping
     act_on: Callable[[np.ndarray], np.ndarray]
 
     @classmethod
     def load(cls, path: str | os.PathLike, checkpoint: str | int) -> "TrainedPolicy":
         """Read a checkpoint of a file, see Checkpoints.choose. Raises GoalreelError."""
         checkpoints = read_checkpoints(path)
-        weights, settings = (
-            checkpoints.weights[checkpoints.choose(checkpoint)],
-            checkpoints.settings,
-        )
+        weights = checkpoints.weights[checkpoints.choose(checkpoint)]
+        settings = checkpoints.settings
         if settings["module"]:
             from goalreel.policies.torch_network import OwnNetwork
 
-            return cls(checkpoints, OwnNetwork(weights, settings).act)
+            return cls(settings, OwnNetwork(weights, settings).act)
         dtype = np.float32 if settings["obs"] == "pixels" else np.float64
-        return cls(checkpoints, NumpyNetwork(weights, dtype, settings["strides"]).act)
-
-    @property
-    def settings(self) -> dict:
-        """The environment of the network, and its view of it, see network_file.py."""
-        return self.checkpoints.settings
+        return cls(settings, NumpyNetwork(weights, dtype, settings["strides"]).act)
 
     @property
     def warp(self) -> str | None:

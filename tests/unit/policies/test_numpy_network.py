@@ -32,7 +32,9 @@ def observations(count: int, frames=0) -> np.ndarray:
 @pytest.mark.parametrize(("frames", "count"), [(0, 300), (3, 40)])
 def test_network_acts_the_same_in_any_batch(frames, count):
     network, obs = random_network(frames=frames), observations(count, frames)
-    expected = NumpyNetwork(network.weights, np.float64, network.strides).values(obs).argmax(axis=1)
+    expected = (
+        NumpyNetwork(network.weights, np.float64, network.strides).evaluate(obs)[0].argmax(axis=1)
+    )
     assert len(set(expected.tolist())) > 1
     for size in (1, 2, 7, 20):
         parts = [network.act(obs[first : first + size]) for first in range(0, count, size)]
@@ -43,12 +45,12 @@ def test_network_acts_the_same_in_any_batch(frames, count):
 def test_errors_are_below_their_estimate(frames, hidden):
     network, obs = random_network(3, np.float32, frames, hidden), observations(100, frames)
     in_float64 = NumpyNetwork(network.weights, np.float64, network.strides)
-    (values, errors), exact = network._evaluate(obs), in_float64.values(obs)
+    (values, errors), exact = network.evaluate(obs), in_float64.evaluate(obs)[0]
     assert (np.abs(values - exact).max(axis=1) <= errors).all()
     assert (errors < 1e-4 * np.abs(exact).max(axis=1)).all()
     if not frames:
-        more, errors = NumpyNetwork(network.weights, np.longdouble), in_float64._evaluate(obs)[1]
-        assert (np.abs(more.values(obs) - exact).max(axis=1) <= errors).all()
+        more, errors = NumpyNetwork(network.weights, np.longdouble), in_float64.evaluate(obs)[1]
+        assert (np.abs(more.evaluate(obs)[0] - exact).max(axis=1) <= errors).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -63,7 +65,7 @@ def test_close_values_are_computed_more_precisely(dtype):
     weights["dense2.weight"] = np.stack([[*matrix, *nothing], [*nothing, *matrix[order]]])
     weights["dense2.bias"] = np.zeros(2, np.float32)
     twins, obs = NumpyNetwork(weights, dtype, (4, 2, 1)), observations(100)
-    values = twins.values(obs)
+    values = twins.evaluate(obs)[0]
     assert (values[:, 0] < values[:, 1]).any(), "else a plain argmax would do"
     assert (twins.act(obs) == 0).all()
 

@@ -13,6 +13,7 @@ from trained_policies import random_policy
 from goalreel.environments.environment import make_environment
 from goalreel.errors import OptionError
 from goalreel.films.scene import Scene
+from goalreel.policies.network_file import read_checkpoints
 from goalreel.policies.numpy_network import NumpyNetwork
 from goalreel.policies.parameters import pixel_kwargs
 from goalreel.policies.policy import make_policy
@@ -93,13 +94,13 @@ def test_trained_policy_observes_gymnasium_car(skip, tmp_path):
     env = gymnasium.make(CAR, render_mode="rgb_array")
     env.reset(seed=5)
     seen = [WARPS[policy.warp](env.render())] * 4
-    in_float64 = NumpyNetwork(policy.checkpoints.weights[-1], np.float64, (4, 2, 1))
+    in_float64 = NumpyNetwork(read_checkpoints(path).weights[-1], np.float64, (4, 2, 1))
     for step, action in enumerate(episodes[0].actions.tolist()):
         if step % skip == 0:
             if step:
                 seen = [*seen[1:], WARPS[policy.warp](env.render())]
             assert np.array_equal(stacks[step // skip], np.stack(seen))
-            expected = int(np.argmax(in_float64.values(np.stack(seen)[None])))
+            expected = int(np.argmax(in_float64.evaluate(np.stack(seen)[None])[0]))
         assert action == expected
         env.step(action)
     assert len(stacks) == -(-33 // skip)
@@ -132,7 +133,7 @@ def test_trained_policy_episode_does_not_depend_on_batch(game, actions, config, 
 def test_trained_policy_flattens_states_as_gymnasium(env, inputs, actions, tmp_path):
     path = random_policy(tmp_path / "p.npz", env, actions, inputs, frame_skip=2)
     policy, episodes, states = played(path, range(5), env=env)
-    network = NumpyNetwork(policy.checkpoints.weights[-1], np.float64)
+    network = NumpyNetwork(read_checkpoints(path).weights[-1], np.float64)
     peer, seen = gymnasium.make(env), 0
     for seed, episode in enumerate(episodes):
         state, _ = peer.reset(seed=seed)
@@ -140,7 +141,7 @@ def test_trained_policy_flattens_states_as_gymnasium(env, inputs, actions, tmp_p
             if step % 2 == 0:
                 flat = gymnasium.spaces.flatten(peer.observation_space, state).astype(np.float64)
                 assert any(np.array_equal(flat, other) for other in states)
-                expected, seen = int(network.values(flat[None]).argmax()), seen + 1
+                expected, seen = int(network.evaluate(flat[None])[0].argmax()), seen + 1
             assert action == expected
             state, *_ = peer.step(action)
     assert seen == len(states)

@@ -3,9 +3,10 @@
 The Snakefile imports this module, so it imports little.
 """
 
-import ast
+import contextlib
 import importlib.util
 from collections.abc import Mapping
+from modulefinder import ModuleFinder
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, OptionError, needs_package
@@ -59,23 +60,13 @@ def network_files(network: str) -> dict[str, str]:
 
 def _with_imports(path: Path) -> list[Path]:
     """Return a Python file and the modules in its folder that it imports, also indirectly."""
-    found, queue = [], [path]
-    while queue:
-        module = queue.pop()
-        if module in found:
-            continue
-        found.append(module)
-        try:
-            tree = ast.parse(module.read_bytes())
-        except (SyntaxError, RecursionError, MemoryError):  # the job reports it, with a traceback
-            continue
-        for node in ast.walk(tree):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names = [node.module]
-            neighbors = (path.with_name(f"{name.split('.')[0]}.py") for name in names)
-            queue += [candidate for candidate in neighbors if candidate.is_file()]
-    return sorted(found)
+    finder = ModuleFinder([str(path.parent)])
+    # The job reports these errors, with a traceback.
+    with contextlib.suppress(SyntaxError, RecursionError, MemoryError):
+        finder.run_script(str(path))  # only reads it
+    names = finder.modules | finder.badmodules  # with those that have errors
+    neighbors = (path.with_name(f"{name}.py") for name in names)
+    return sorted({path, *filter(Path.is_file, neighbors)})
 
 
 def policy_tools(policy: Mapping) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 The page is a single file, which opens from disk and loads only images and films of the runs.
 """
 
-import csv
 import itertools
 import json
 import math
@@ -204,9 +203,9 @@ def _row(folder: Path, label: str, cells: dict[str, _Cell], names: Mapping[str, 
 
 def _filmed_seeds(table: Path) -> list[dict[str, str]]:
     """Return the rows of the seeds that the film of a comparison shows, in its order."""
-    with table.open(newline="", encoding="utf-8") as stream:
-        rows = [row for row in csv.DictReader(stream) if row["start_s"]]
-    return sorted(rows, key=lambda row: float(row["start_s"]))
+    rows = pd.read_csv(table, dtype=str, keep_default_na=False)
+    rows = rows[rows["start_s"] != ""]
+    return rows.sort_values("start_s", key=pd.to_numeric).to_dict("records")
 
 
 def _difference(a: _Cell, b: _Cell) -> PairedDifference | None:

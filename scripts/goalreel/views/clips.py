@@ -4,13 +4,13 @@
 are those of Gymnasium's save_video. Episodes are all attempts of the run, by reach and attempt.
 """
 
-import csv
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from goalreel.encoding.x264 import encode_video
 from goalreel.provenance.spec import Spec
@@ -72,8 +72,6 @@ def write_clips(
         for shard in attempts.frames_of(by_episode):
             pairs = [(clip, attempt) for attempt in shard for clip in by_episode[attempt.episode]]
             rows += pool.map(encode_clip, *zip(*pairs, strict=True))
-    rows.sort(key=lambda row: row[1])  # by episode
-    with (folder / "clips.csv").open("w", newline="", encoding="utf-8") as stream:
-        table = csv.writer(stream, lineterminator="\n")
-        table.writerow(("file", "episode", *names, "start", "frames"))
-        table.writerows(rows)
+    table = pd.DataFrame(rows, columns=["file", "episode", *names, "start", "frames"])
+    table = table.sort_values("episode", kind="stable")
+    table.to_csv(folder / "clips.csv", index=False, lineterminator="\n")

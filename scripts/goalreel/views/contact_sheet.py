@@ -13,7 +13,7 @@ from goalreel.rendering.blocks import enlarge_pixels
 from goalreel.rendering.captions import default_captions
 from goalreel.rendering.text import Color, draw_text
 from goalreel.views.filmed_episodes import FilmedEpisode, FilmedEpisodes
-from goalreel.views.poster import moving_box
+from goalreel.views.poster import GRAY, INK, moving_box
 
 _MAX_WIDTH, _MAX_HEIGHT = 320, 480  # of a thumbnail; small frames are enlarged to fit
 _MIN_COLUMN = 120  # of a column, for the text below a thumbnail
@@ -22,8 +22,6 @@ _MARGIN = 24
 _GAP = 12  # between thumbnails
 _PAPER: Color = (243, 244, 246)  # white frames stand out
 _SAMPLES = 7  # frames of each episode that show where anything moves
-_INK: Color = (33, 37, 43)
-_GRAY: Color = (98, 105, 115)
 _LINE: Color = (201, 206, 214)  # around a thumbnail
 
 
@@ -44,8 +42,8 @@ def _draw_row(episode: FilmedEpisode, template: str, box: tuple[slice, slice]) -
     height, width = frames[0].shape[:2]
     column = max(width, _MIN_COLUMN)
     across = len(steps) * (column + _GAP) - _GAP
-    caption = draw_text(episode.caption(template), _SIZE, _INK, _PAPER, across)
-    labels = [draw_text(f"step {n:,}", _SIZE * 0.8, _GRAY, _PAPER, column) for n in steps]
+    caption = draw_text(episode.caption(template), _SIZE, INK, _PAPER, across)
+    labels = [draw_text(f"step {n:,}", _SIZE * 0.8, GRAY, _PAPER, column) for n in steps]
     top = len(caption) + _GAP // 2
     bottom = top + height
     shape = bottom + _GAP // 2 + len(labels[0]) + _MARGIN, across + 2 * _MARGIN, 3

@@ -29,8 +29,8 @@ _MOMENTS = 6  # of a filmstrip
 _ASPECT = 2  # width to height of a filmstrip, about
 _SIDE = 1200  # about the longer side in pixels, large enough for smooth text
 _PAPER: Color = (255, 255, 255)
-_INK: Color = (33, 37, 43)
-_GRAY: Color = (98, 105, 115)
+INK: Color = (33, 37, 43)
+GRAY: Color = (98, 105, 115)
 
 
 def draw_poster(filmed: FilmedEpisodes) -> np.ndarray:
@@ -119,7 +119,7 @@ def _filmstrip(episode: FilmedEpisode) -> np.ndarray:
     gap, size, tiles = round(_GAP * _SIDE), _SIDE / 50, []
     for frame in moments:
         image = _resize(cache[frame][box], times)
-        label = draw_text(f"step {frame - moments[0]:,}", size, _GRAY, _PAPER)
+        label = draw_text(f"step {frame - moments[0]:,}", size, GRAY, _PAPER)
         shape = len(image) + len(label) + gap, image.shape[1] + gap, 3
         tile = paste(np.full(shape, _PAPER, np.uint8), image, gap // 2, gap // 2)
         tiles.append(paste(tile, label, len(image) + gap // 2, gap // 2))
@@ -154,11 +154,11 @@ def _band(width: int, title: str, text: str) -> np.ndarray:
     """Return two lines of text on paper, (h, width, 3) uint8, below a rule."""
     size = width / 30
     margin, first, second = round(size), round(size), round(size * 0.6)
-    head = draw_text(title, first, _INK, _PAPER, width - 2 * margin)
-    line = draw_text(text, second, _GRAY, _PAPER, width - 2 * margin)
+    head = draw_text(title, first, INK, _PAPER, width - 2 * margin)
+    line = draw_text(text, second, GRAY, _PAPER, width - 2 * margin)
     height = margin // 2 + len(head) + len(line) + margin * 2 // 3
     band = np.full((height, width, 3), _PAPER, np.uint8)
     paste(band, head, margin // 2, margin)
     paste(band, line, margin // 2 + len(head), margin)
-    band[: max(width // 600, 1)] = _INK
+    band[: max(width // 600, 1)] = INK
     return band

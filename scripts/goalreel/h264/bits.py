@@ -1,8 +1,8 @@
-"""Read and write the bits of H.264 syntax elements.
+"""Write and move the bits of H.264 syntax elements.
 
-`BitWriter` and `BitReader` handle one syntax element at a time. `BitStrings` and the functions on
-arrays handle many bit strings in one call.
-Source: Rec. ITU-T H.264, 7.2 (reading bits), 7.3.1 and 7.4.1 (emulation prevention), 7.3.2.11
+`BitWriter` handles one syntax element at a time. `BitStrings` and the functions on arrays handle
+many bit strings in one call.
+Source: Rec. ITU-T H.264, 7.2 (order of bits), 7.3.1 and 7.4.1 (emulation prevention), 7.3.2.11
 (RBSP trailing bits), 9.1 (Exp-Golomb codes).
 """
 
@@ -101,34 +101,6 @@ class BitWriter:
     def to_array(self) -> np.ndarray:
         """Return all bits, (n,) uint8, one bit per element."""
         return np.frombuffer(b"".join(self._parts), np.uint8) & 1
-
-
-class BitReader:
-    """A reader of RBSP bits; `position` is the index of the next bit."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.position = 0
-
-    def u(self, width: int) -> int:
-        """Read an unsigned number of `width` bits."""
-        end = self.position + width
-        assert end <= 8 * len(self._data), f"bit {end} lies beyond the data"
-        part = self._data[self.position // 8 : (end + 7) // 8]
-        self.position = end
-        return int.from_bytes(part, "big") >> (-end % 8) & ((1 << width) - 1)
-
-    def ue(self) -> int:
-        """Read an unsigned Exp-Golomb code."""
-        zeros = 0
-        while not self.u(1):
-            zeros += 1
-        return (1 << zeros) + self.u(zeros) - 1
-
-    def se(self) -> int:
-        """Read a signed Exp-Golomb code."""
-        value = self.ue()
-        return (value + 1) // 2 if value % 2 else -(value // 2)
 
 
 def to_rbsp(bits: np.ndarray) -> bytes:

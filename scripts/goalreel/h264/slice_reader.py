@@ -6,15 +6,20 @@ would not fit goalreel's own slice headers.
 Source: Rec. ITU-T H.264, 7.3.2.1, 7.3.2.2, 7.3.3 and Annex B.
 """
 
+import re
+
 import numpy as np
 
-from goalreel.h264.bits import BitReader, BitStrings, BitWriter, to_rbsp, ue_codewords
+from goalreel.h264.bits import BitStrings, BitWriter, to_rbsp, ue_codewords
 from goalreel.h264.nal import IDR, PPS, SPS
 
-# profile_idc (Baseline), seq_parameter_set_id, log2_max_frame_num_minus4, pic_order_cnt_type.
-_SEQUENCE = 66, 0, 0, 2
-_I = 2  # slice_type modulo 5 (Table 7-6)
-_MAX_HEADER_BYTES = 64  # read from a parameter set or slice; longer than any header
+# The header of a picture's first slice.
+_HEADER = re.compile(
+    "1(011|0001000)1"  # first_mb_in_slice 0, slice_type I (Table 7-6), pic_parameter_set_id 0
+    "[01]{4}(1|010)00"  # frame_num, idr_pic_id 0 or 1, dec_ref_pic_marking
+    "1010"  # slice_qp_delta 0, disable_deblocking_filter_idc 1
+)
+_MAX_HEADER_BYTES = 3
 
 
 def read_slices(stream: bytes, size: tuple[int, int], qp: int) -> BitStrings:
@@ -26,25 +31,20 @@ def read_slices(stream: bytes, size: tuple[int, int], qp: int) -> BitStrings:
     data, starts, ends = _unescaped(stream)
     kinds = data[starts] & 31
 
-    def reader(start: int) -> BitReader:
-        return BitReader(data[start + 1 : start + _MAX_HEADER_BYTES].tobytes())
-
     # x264 repeats the same parameter sets before each picture.
-    bits = reader(starts[kinds == SPS][0])
-    profile, _ = bits.u(8), bits.u(16)
-    _expect("a sequence parameter set", (profile, bits.ue(), bits.ue(), bits.ue()), _SEQUENCE)
+    profile, _, _, follows = data[starts[kinds == SPS][0] + 1 :][:4].tolist()
+    # Baseline. Then seq_parameter_set_id 0, log2_max_frame_num_minus4 0, pic_order_cnt_type 2.
+    _expect("a sequence parameter set", (profile, follows >> 3), (66, 0b1_1_011))
     first, end = starts[kinds == PPS][0], ends[kinds == PPS][0]
     _expect("a picture parameter set", data[first + 1 : end].tobytes(), _picture_parameters(qp))
     starts, ends = starts[kinds == IDR], ends[kinds == IDR]
     firsts = starts[data[starts + 1] >= 0x80]  # first_mb_in_slice is 0: a bit of 1
     headers = []
     for first in firsts.tolist():
-        bits = reader(first)
-        kind = bits.ue(), bits.ue() % 5, bits.ue()
-        bits.u(4), bits.ue(), bits.u(2)  # frame_num, idr_pic_id, dec_ref_pic_marking
-        # Then slice_qp_delta, and disable_deblocking_filter_idc, which must be 1.
-        _expect("a slice header", (*kind, bits.se(), bits.ue()), (0, _I, 0, 0, 1))
-        headers.append(bits.position)
+        bits = np.unpackbits(data[first + 1 : first + 1 + _MAX_HEADER_BYTES]).tolist()
+        header = _HEADER.match("".join(map(str, bits)))
+        _expect("a slice header", header is not None, True)
+        headers.append(header.end())
     slices = len(starts) // len(firsts)
     assert len(starts) == len(firsts) * slices, len(starts)
     # The slice headers of a picture differ only in first_mb_in_slice, a ue(v) at their start.

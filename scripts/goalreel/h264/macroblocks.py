@@ -115,18 +115,12 @@ def _pasted(under: np.ndarray, patches: Sequence, boxes: np.ndarray, side: int) 
 
     patches: (place, samples) each; boxes: (patches, 4) from `_box`.
     """
-    shown, places = [], (boxes * side).tolist()
-    for ((rows, columns), samples), (t, lft, b, r) in zip(patches, places, strict=True):
-        if b <= t or r <= lft:
-            continue
-        plane = under[t:b, lft:r].copy()
-        first, last = max(t, rows.start), min(b, rows.stop)
-        start, stop = max(lft, columns.start), min(r, columns.stop)
-        plane[first - t : last - t, start - lft : stop - lft] = samples[
-            first - rows.start : last - rows.start, start - columns.start : stop - columns.start
-        ]
-        shown.append(_squares(plane, side))
-    return np.concatenate([np.empty((0, side, side), np.int16), *shown], dtype=np.int16)
+    canvas, shown = under.copy(), [np.empty((0, side, side), np.int16)]
+    for (place, samples), (t, lft, b, r) in zip(patches, (boxes * side).tolist(), strict=True):
+        canvas[place] = samples
+        shown.append(_squares(canvas[t:b, lft:r], side).astype(np.int16))
+        canvas[place] = under[place]
+    return np.concatenate(shown)
 
 
 def _squares(plane: np.ndarray, side: int) -> np.ndarray:

@@ -64,22 +64,15 @@ def distinct_positions(dtype: type) -> np.ndarray:
     Bisects between neighboring positions with different keys, down to neighboring floats.
     """
     positions = np.unique(np.linspace(MIN_POSITION, MAX_POSITION, 50_001).astype(dtype))
-    found, pairs = [], np.stack([positions[:-1], positions[1:]])
-    pair_keys = keys(positions)
-    pair_keys = np.stack([pair_keys[:-1], pair_keys[1:]])
-    while pairs.size:
-        differ = (pair_keys[0] != pair_keys[1]).any(axis=1)
-        pairs, pair_keys = pairs[:, differ], pair_keys[:, differ]
-        middle = (pairs.sum(axis=0) / 2).astype(dtype)
-        between = (middle != pairs).all(axis=0)
-        found.append(pairs[:, ~between].ravel())
-        pairs, pair_keys, middle = pairs[:, between], pair_keys[:, between], middle[between]
-        pairs = np.hstack([[pairs[0], middle], [middle, pairs[1]]])
-        middle_keys = keys(middle)
-        pair_keys = np.hstack([[pair_keys[0], middle_keys], [middle_keys, pair_keys[1]]])
-    candidates = np.concatenate(found)
-    _, first = np.unique(keys(candidates), axis=0, return_index=True)
-    return candidates[first]
+    while True:
+        found = keys(positions)
+        differ = (found[1:] != found[:-1]).any(axis=1)
+        middle = ((positions[:-1] + positions[1:]) / 2).astype(dtype)
+        between = differ & (middle != positions[:-1]) & (middle != positions[1:])
+        if not between.any():
+            return positions[np.unique(found, axis=0, return_index=True)[1]]
+        at_border = np.append(differ, True) | np.append(True, differ)
+        positions = np.sort(np.concatenate([positions[at_border], middle[between]]))
 
 
 @dataclass(frozen=True)

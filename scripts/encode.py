@@ -38,5 +38,5 @@ def encode(spec, frames, trajectories, output, coded_atlas=None, height: int = 0
     elif coded_atlas is None:
         raise GoalreelError("--coded-atlas: Needed to assemble this film. Add --coded-atlas FILE.")
     else:
-        assemble_segment(cache, read_coded_atlas(coded_atlas), episodes, output, fps, comment)
+        assemble_segment(cache, read_coded_atlas(coded_atlas), output, fps, comment)
     return f"{len(cache) + len(cache.titles or ())} frames in {output.stat().st_size} bytes"

@@ -202,8 +202,7 @@ def quality(folder: Path, options) -> None:
         return add_overlay(open_cache(paths[1]), trajectories, ENV, texts, hud, track=True)
 
     def assembled(coded_atlas: Path, hud: bool, caption: str, path: Path) -> None:
-        parts = read_coded_atlas(coded_atlas), read_trajectories(paths[0])
-        assemble_segment(shown(hud, caption), *parts, path, FPS, "")
+        assemble_segment(shown(hud, caption), read_coded_atlas(coded_atlas), path, FPS, "")
 
     def encoded(settings: dict, path: Path) -> None:
         encode_segment(shown(False, ""), path, FPS, settings, "")

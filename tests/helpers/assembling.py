@@ -82,7 +82,7 @@ def assembled(
     frames = render_states(trajectories, atlas, style, NO_SPEC)
     texts = captions(caption, trajectories, style.env, "reach")
     cache = add_overlay(frames, trajectories, style.env, texts, hud, True)
-    assemble_segment(cache, coded_atlas, trajectories, path, 30, "{}")
+    assemble_segment(cache, coded_atlas, path, 30, "{}")
     return Assembled(cache, coded_atlas, path)
 
 

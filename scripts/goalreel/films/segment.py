@@ -22,7 +22,6 @@ from goalreel.h264.parameter_sets import StreamParameters, configuration
 from goalreel.mp4.movie_box import VideoTrack
 from goalreel.mp4.writer import read_runs, write_mp4
 from goalreel.rendering.frame_cache import FrameCache
-from goalreel.simulation.trajectories import Trajectories
 
 
 def encode_segment(
@@ -39,7 +38,6 @@ def encode_segment(
 def assemble_segment(
     cache: FrameCache,
     coded_atlas: CodedAtlas,
-    trajectories: Trajectories,
     path: str | os.PathLike,
     fps: int,
     comment: str,
@@ -50,7 +48,7 @@ def assemble_segment(
     """
 
     def write(file: IO[bytes]) -> np.ndarray:
-        sizes, samples = samples_of(cache, coded_atlas, trajectories)
+        sizes, samples = samples_of(cache, coded_atlas)
         file.writelines(samples)
         return sizes
 

@@ -30,7 +30,8 @@ from decoders import DECODERS, decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goalreel.encoding.assembling.sample_parts import MOST_PICTURES, PartStore
+from goalreel.encoding.assembling.sample_parts import PartStore
+from goalreel.encoding.encoder_selection import MOST_PICTURES
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.h264.inter import skip_run
 from goalreel.h264.nal import IDR, PPS, SLICE, SPS, pack

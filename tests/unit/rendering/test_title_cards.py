@@ -72,7 +72,7 @@ def segment_of(kind, path):
     cards = title_cards(cache.background.shape[:2], lines(3), FRAMES)
     cache = replace(cache, titles=cards)
     if kind == "atlas":
-        assemble_segment(cache, coded, made, path, 30, "{}")
+        assemble_segment(cache, coded, path, 30, "{}")
     elif kind == "blocks":
         assemble_blocks(cache, path, 30, {"qp": 20, "card_qp": 12}, "{}")
     else:

@@ -12,12 +12,8 @@ import numpy as np
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.hud_slices import hud_slices
 from goalreel.encoding.assembling.intra_slices import code_strips
-from goalreel.encoding.assembling.sample_parts import (
-    MOST_PICTURES,
-    PartStore,
-    Samples,
-    order_position,
-)
+from goalreel.encoding.assembling.sample_parts import PartStore, Samples, order_position
+from goalreel.encoding.encoder_selection import MOST_PICTURES
 from goalreel.encoding.yuv import cut_rows, patch_planes, whole_planes
 from goalreel.errors import GoalreelError
 from goalreel.h264.inter import skip_run
@@ -26,31 +22,38 @@ from goalreel.h264.nal import length_prefixed
 from goalreel.h264.slices import SliceHeader, slice_nal
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import NOTHING, Layer
-from goalreel.simulation.trajectories import Trajectories
 
 _PICTURE, _CAPTION = "car", "caption"  # layer names; all others belong to the HUD
-_IDR_PIC_IDS = (1, 2)  # alternating; their ue(v) codes have the same length
+_IDR_PIC_IDS = (1, 2)  # alternating, and with ue(v) codes of one length
 
 
-def samples_of(cache: FrameCache, coded_atlas: CodedAtlas, trajectories: Trajectories) -> Samples:
+def samples_of(cache: FrameCache, coded_atlas: CodedAtlas) -> Samples:
     """Return the samples of a shard, overlay included.
 
     The first frame of each episode must be the empty track, with the caption and the HUD of the
-    reset state. Raises GoalreelError, which names an episode of the trajectories, if it has too
-    many frames or the coded atlas lacks a picture.
+    reset state. Raises GoalreelError if an episode, which may come from a recording, has too many
+    frames, or if the coded atlas lacks a picture.
     """
     layers = {layer.name: layer for layer in cache.layers}
     picture, caption = layers.pop(_PICTURE), layers.pop(_CAPTION, None)
     hud = list(layers.values())
     starts, lengths, store = cache.offsets[:-1], np.diff(cache.offsets), PartStore()
-    _check_lengths(lengths, trajectories)
+    if (longest := lengths.max()) > MOST_PICTURES:
+        raise GoalreelError(
+            f"encode.encoder: An assembled episode has up to {MOST_PICTURES:,} frames, but one has "
+            f"{longest:,}. Use x264."
+        )
     on_card = [NOTHING, *(layer.index[starts[0]] for layer in hud)]
     changed = np.logical_or.reduce(
         [layer.index != there for layer, there in zip((picture, *hud), on_card, strict=True)]
     )
     assert not changed[starts].any(), "an assembled episode must start with the track"
     slices = [coded_atlas.slices.get(digest) for digest in picture.patches.digests()]
-    _check_pictures(slices, picture, cache, trajectories)
+    if None in slices:
+        raise GoalreelError(
+            "coded atlas: A picture of the frames is missing. Delete the coded atlas and the "
+            "frames, or set encode.encoder to x264."
+        )
     columns = [_pictures(picture, slices, coded_atlas, store)]
     columns += hud_slices(hud, cache.background, coded_atlas, store)
     rows = np.stack(columns, axis=1)
@@ -61,36 +64,12 @@ def samples_of(cache: FrameCache, coded_atlas: CodedAtlas, trajectories: Traject
     return store.samples(rows, np.arange(len(cache)) - np.repeat(starts, lengths))
 
 
-def _check_lengths(lengths: np.ndarray, trajectories: Trajectories) -> None:
-    for episode in np.flatnonzero(lengths > MOST_PICTURES)[:1].tolist():
-        raise GoalreelError(
-            f"reach {trajectories.episodes.row(episode)['reach']}: An assembled episode has up to "
-            f"{MOST_PICTURES:,} frames, this one {lengths[episode]:,}. Set encode.encoder to x264."
-        )
-
-
-def _check_pictures(
-    slices: Sequence[bytes | None], picture: Layer, cache: FrameCache, trajectories: Trajectories
-) -> None:
-    """Raise GoalreelError for the first state whose picture has no slice."""
-    missing = np.array([*(part is None for part in slices), False])  # the index -1 is no picture
-    for frame in np.flatnonzero(missing[picture.index])[:1]:
-        episode = int(np.searchsorted(cache.offsets, frame, "right")) - 1
-        row, first, end = trajectories.episodes.row(episode), *trajectories.offsets[episode:][:2]
-        # Counted from the end, since the empty track comes before the reset state.
-        step = end - first - (cache.offsets[episode + 1] - frame)
-        raise GoalreelError(
-            f"coded atlas: No picture of step {step} of reach {row['reach']} (seed {row['seed']}). "
-            f"Delete the coded atlas and the frames, or set encode.encoder to x264."
-        )
-
-
 def _pictures(
-    picture: Layer, slices: Sequence[bytes | None], coded_atlas: CodedAtlas, store: PartStore
+    picture: Layer, slices: Sequence[bytes], coded_atlas: CodedAtlas, store: PartStore
 ) -> np.ndarray:
     """Return the part number of the picture of each frame, (frames,) int64."""
     order = order_position(coded_atlas.header)
-    numbers = [store.add(part, order) if part else 0 for part in slices]
+    numbers = [store.add(part, order) for part in slices]
     # The index -1, no picture, finds the last entry.
     return np.array([*numbers, _skipped(coded_atlas.region, store)])[picture.index]
 

@@ -4,9 +4,9 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import shutil
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,21 +72,16 @@ def _temporary_folder(path: Path) -> Iterator[Path]:
             age = time.time() - entry.stat().st_mtime
             if not _is_alive(int(local[1])) if local else age > _DAY:
                 shutil.rmtree(entry.path, ignore_errors=True)
-    folder = path.with_name(f"{prefix}{host}-{os.getpid()}-{secrets.token_hex(4)}")
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    name = f"{prefix}{host}-{os.getpid()}-"
+    with tempfile.TemporaryDirectory("", name, path.parent, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
+    except OSError as error:
+        return error.errno == errno.EPERM
     return True
 
 

@@ -17,7 +17,6 @@ from frames import drawn, film, layer_of
 from goalreel.encoding.assembling import block_contents, block_samples
 from goalreel.encoding.yuv import Yuv420p, planes
 from goalreel.environments.environment import make_environment
-from goalreel.errors import GoalreelError
 from goalreel.films.segment import assemble_blocks
 from goalreel.mp4.reader import read_index
 from goalreel.rendering.overlay import add_bands, add_overlay
@@ -146,15 +145,6 @@ def test_film_index_matches_its_frames(tmp_path):
         container.seek(frames[200].pts, stream=stream)
         (sought,) = (f for f in container.decode(stream) if f.pts == frames[200].pts)
         assert np.array_equal(sought.to_ndarray(), frames[200].to_ndarray())
-
-
-def test_assembling_rejects_layer_over_pictures(tmp_path):
-    cache = cache_of(tmp_path / "c.npz", (64, 80), caption=False, lengths=(5, 5))
-    changing = layer_of("step", cache.background, [*cache])
-    cache = replace(cache, layers=(*cache.layers, changing))
-    with pytest.raises(GoalreelError, match="layer 'step' covers the pictures. Use x264"):
-        assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
-    assert not list(tmp_path.glob("*f.mp4*"))
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "FrozenLake-v1", "ALE/Pong-v5", "LunarLander-v3"])

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from goalreel.environments.drawing.block_store import SIDE, BlockStore, grid
-from goalreel.errors import GoalreelError
 from goalreel.rendering.blocks import BlockLayer
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import Layer
@@ -55,7 +54,7 @@ class FilmContents:
     """The frames of a film as changes of macroblocks."""
 
     def __init__(self, cache: FrameCache):
-        """Start before the first frame. Raises GoalreelError if a layer covers the pictures."""
+        """Start before the first frame."""
         drawn, *layers = cache.layers
         height, width = cache.background.shape[:2]
         self._rows, self.columns = -(-height // SIDE), -(-width // SIDE)
@@ -72,13 +71,9 @@ class FilmContents:
     def _bands_of(self, layers: Sequence[Layer], height: int) -> list["_Band"]:
         """Return the bands above and below the pictures, each with its layers."""
         top, bottom = self._drawn.place[0].start, self._drawn.place[0].stop
-        above = [n for n in layers if (n.patches.boxes[:, [0, 2]].sum(axis=1) <= top).all()]
-        below = [n for n in layers if (n.patches.boxes[:, 0] >= bottom).all()]
-        for name in {n.name for n in layers} - {n.name for n in (*above, *below)}:
-            raise GoalreelError(
-                f"encode.encoder: Cannot assemble a film whose layer {name!r} covers the pictures. "
-                f"Use x264."
-            )
+        above, below = [], []
+        for layer in layers:
+            (above if layer.patches.boxes[:, 0].max() < top else below).append(layer)
         rows = range(top // SIDE), range(bottom // SIDE, self._rows if bottom < height else 0)
         under = np.zeros(self.columns, np.int64)
         bands = zip(rows, (above, below), strict=True)

@@ -39,7 +39,7 @@ def write_block_samples(
 
     `qp` is that of changed macroblocks, `card_qp` that of the first picture of each episode, and
     `length_bytes` the size of the length before each NAL unit. Raises GoalreelError if ffmpeg
-    fails, or if a layer covers the pictures.
+    fails.
     """
     film, sizes = FilmContents(cache), []
     slices = _Slices(film.columns, film.macroblocks, (qp, qp, card_qp), length_bytes)

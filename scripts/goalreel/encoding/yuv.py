@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from goalreel.arrays import paste
 from goalreel.environments.drawing.block_store import SIDE, grid
 from goalreel.h264.macroblocks import Patch, Planes
 from goalreel.rendering.blocks import BlockLayer
@@ -28,7 +27,7 @@ _SHARES = 1, 2, 2  # pixels per sample of Y, U and V in each direction
 
 
 class Yuv420p:
-    """The frames of a frame cache in yuv420p, as a sequence of (H * 3 / 2, W) uint8 arrays.
+    """The frames of a frame cache in yuv420p, as (H * 3 / 2, W) uint8 arrays.
 
     size: (width, height) in pixels
     """
@@ -44,15 +43,6 @@ class Yuv420p:
         self._layers = [layer for layer in cache.layers if isinstance(layer, Layer)]
         self._patches = [patch_planes(layer.patches) for layer in self._layers]
 
-    def __len__(self) -> int:
-        """Return the number of frames."""
-        return len(self._cache)
-
-    def __getitem__(self, frame: int) -> np.ndarray:
-        """Return a copy of one frame."""
-        number = range(len(self))[frame]
-        return next(self.frames(range(number, number + 1))).copy()
-
     def frames(self, which: range | None = None) -> Iterator[np.ndarray]:
         """Yield frames in one reused buffer: use each frame before the next."""
         buffer = self._background.copy()
@@ -60,7 +50,7 @@ class Yuv420p:
         clean = planes(self._background.reshape(self._shape))  # background without patches
         drawn = _DrawnPlanes(self._drawn, canvas) if self._drawn else None
         last_numbers = [NOTHING] * len(self._patches)
-        which = range(len(self)) if which is None else which
+        which = range(len(self._cache)) if which is None else which
         indices = [layer.index[which].tolist() for layer in self._layers]
         for place, frame in enumerate(which):
             numbers = [index[place] for index in indices]
@@ -182,13 +172,12 @@ def patch_planes(patches: Patches) -> list[Patch]:
 
 def paste_patches(picture: Planes, box: tuple[slice, slice], patches: Iterable[Patch]) -> Patch:
     """Return a box of a picture with patches pasted into it, as one patch."""
-    places = _places(box)
-    canvases = [plane[place].copy() for plane, place in zip(picture, places, strict=True)]
+    canvases = [plane.copy() for plane in picture]
     for patch in patches:
-        for canvas, (rows, columns), (over, samples) in zip(canvases, places, patch, strict=True):
-            top, left = over[0].start - rows.start, over[1].start - columns.start
-            paste(canvas, samples, top, left)
-    return list(zip(places, canvases, strict=True))
+        for canvas, (place, samples) in zip(canvases, patch, strict=True):
+            canvas[place] = samples
+    shown = zip(canvases, _places(box), strict=True)
+    return [(place, canvas[place].copy()) for canvas, place in shown]
 
 
 def block_planes(blocks: np.ndarray) -> Planes:

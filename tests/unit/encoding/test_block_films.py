@@ -15,7 +15,7 @@ from decoders import DECODERS, decode
 from frames import drawn, film, layer_of
 
 from goalreel.encoding.assembling import block_contents, block_samples
-from goalreel.encoding.yuv import Yuv420p, planes
+from goalreel.encoding.yuv import planar, planes
 from goalreel.environments.environment import make_environment
 from goalreel.films.segment import assemble_blocks
 from goalreel.mp4.reader import read_index
@@ -83,7 +83,7 @@ def test_film_shows_every_frame_in_order(tmp_path, monkeypatch, size, scale, cap
     monkeypatch.setattr("goalreel.rendering.blocks._MAX_IMAGES", 7)  # several groups per episode
     cache = cache_of(tmp_path / "c.npz", size, scale, caption)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
-    shown, expected = decoded(tmp_path / "f.mp4", cache, decoder), list(Yuv420p(cache))
+    shown, expected = decoded(tmp_path / "f.mp4", cache, decoder), [*map(planar, cache)]
     assert shown.shape == (len(cache), *expected[0].shape)
     assert psnr(shown, cache).min() > 36
     height, width = cache.background.shape[:2]
@@ -100,7 +100,7 @@ def test_block_decodes_alike_at_any_place_and_time(tmp_path):
     cache = cache_of(tmp_path / "c.npz", (64, 80), lengths=(60, 60))
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
     shown = [planes(picture)[0] for picture in decoded(tmp_path / "f.mp4", cache)]
-    expected, decoded_blocks, repeats = [planes(frame)[0] for frame in Yuv420p(cache)], {}, 0
+    expected, decoded_blocks, repeats = [planes(planar(frame))[0] for frame in cache], {}, 0
     for number in range(1, len(cache)):
         if number in cache.offsets:
             continue

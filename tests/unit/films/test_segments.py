@@ -30,7 +30,7 @@ def test_yuv_is_bt709_rounded_to_integers(shape):
     layer = layer_of("noise", frames[0], frames)
     view = Yuv420p(FrameCache(frames[0], (layer,), np.array([0, 6])))
     matrix = np.array([[0.2126, 0.7152, 0.0722]])
-    for i, frame in enumerate(frames):
+    for i, (frame, shown) in enumerate(zip(frames, view.frames(), strict=True)):
         rgb = frame.astype(float) / 255
         luma = (rgb @ matrix.T)[..., 0]
         height, width = luma.shape
@@ -42,7 +42,7 @@ def test_yuv_is_bt709_rounded_to_integers(shape):
             128 + 224 * (blocks[..., 0] - chroma_luma) / 1.5748,
         ]
         expected = np.concatenate([plane.reshape(-1) for plane in planes])
-        assert np.abs(view[i].reshape(-1) - expected).max() <= 0.501, i
+        assert np.abs(shown.reshape(-1) - expected).max() <= 0.501, i
 
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
@@ -50,9 +50,8 @@ def test_lossless_segment_equals_frame_cache(atlases, tmp_path, env):
     policy = {"name": "pump", "epsilon": 0.0} | ({"force": 1.0} if env == CONTINUOUS else {})
     cache = rendered(simulated(env, range(2), policy), atlases, env)
     encode_segment(cache, tmp_path / "s.mp4", 30, QP | {"qp": 0}, "{}")
-    frames, view = decoded(tmp_path / "s.mp4"), Yuv420p(cache)
-    assert len(frames) == len(cache)
-    assert all(np.array_equal(frame, view[i]) for i, frame in enumerate(frames))
+    pairs = zip(decoded(tmp_path / "s.mp4"), Yuv420p(cache).frames(), strict=True)
+    assert all(np.array_equal(frame, shown) for frame, shown in pairs)
 
 
 @pytest.mark.parametrize("encode", [QP, {"encoder": "x264", "preset": "veryfast", "crf": 23.5}])

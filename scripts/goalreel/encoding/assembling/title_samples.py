@@ -10,7 +10,7 @@ from typing import IO
 import numpy as np
 
 from goalreel.encoding.assembling.intra_slices import code_strips
-from goalreel.encoding.yuv import Yuv420p, cut_rows, pad_planes, planes
+from goalreel.encoding.yuv import Yuv420p, cut_rows, pad_planes, planar, planes
 from goalreel.h264.inter import skip_run
 from goalreel.h264.macroblocks import SIDE, Planes
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS, StreamParameters
@@ -39,7 +39,7 @@ def write_title_samples(
         for picture in pictures.frames(range(0, len(titles), frames))
     ]
     varying = _rows(map(np.stack, zip(*parts, strict=True)))
-    strips = map(np.concatenate, zip(_rows(planes(pictures[0])), varying, strict=True))
+    strips = map(np.concatenate, zip(_rows(planes(planar(titles[0]))), varying, strict=True))
     coded = iter(code_strips(tuple(strips), _QP).unpack())
     poc = None if stream.chained else 0
 

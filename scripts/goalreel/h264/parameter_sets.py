@@ -3,15 +3,15 @@
 There are two kinds of streams. In a chained stream each picture refers to the one before it. In
 any other stream the pictures of an episode refer to its first one.
 
-Source: Rec. ITU-T H.264, 7.3.2.1 and 7.3.2.2, A.2 (profiles), Annex E (video usability
-information); ISO/IEC 14496-15, 5.3.3 (avcC).
+Source: Rec. ITU-T H.264, 7.3.2.1 and 7.3.2.2, A.2 (profiles), A.3.1 (levels), Annex E (video
+usability information); ISO/IEC 14496-15, 5.3.3 (avcC).
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
 
+from goalreel.errors import GoalreelError
 from goalreel.h264.bits import BitWriter, to_rbsp
-from goalreel.h264.levels import smallest_level
 from goalreel.h264.nal import PPS, SPS, pack
 
 FRAME_NUM_BITS, POC_BITS = 4, 16
@@ -21,6 +21,17 @@ INITIAL_QP = 26
 _MAIN, _BASELINE = (77, 0x40), (66, 0xC0)
 _POC_CODED, _POC_IN_DECODING_ORDER = 0, 2  # pic_order_cnt_type
 _BT709, _CENTER = 1, 1  # Tables E-3 to E-5; Figure E-1
+# Table A-1: level_idc, MaxMBPS, MaxFS, MaxDpbMbs. Level 1b is left out: 1.1 covers it.
+_LEVELS = (
+    *[(10, 1485, 99, 396), (11, 3000, 396, 900), (12, 6000, 396, 2376), (13, 11880, 396, 2376)],
+    *[(20, 11880, 396, 2376), (21, 19800, 792, 4752), (22, 20250, 1620, 8100)],
+    *[(30, 40500, 1620, 8100), (31, 108000, 3600, 18000), (32, 216000, 5120, 20480)],
+    *[(40, 245760, 8192, 32768), (41, 245760, 8192, 32768), (42, 522240, 8704, 34816)],
+    *[(50, 589824, 22080, 110400), (51, 983040, 36864, 184320), (52, 2073600, 36864, 184320)],
+    *[(60, 4177920, 139264, 696320), (61, 8355840, 139264, 696320)],
+    *[(62, 16711680, 139264, 696320)],
+)
+_LARGEST_SIDE = 1055  # in macroblocks: sqrt(8 * MaxFS) of the highest level
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,25 @@ def sps(stream: StreamParameters) -> bytes:
     bits.u(1, 1)  # vui_parameters_present_flag
     _write_vui(bits, fps, stream.references)
     return pack(3, SPS, to_rbsp(bits.to_array()))
+
+
+def smallest_level(columns: int, rows: int, fps: Fraction, references: int) -> int:
+    """Return the level_idc of the smallest level that allows a stream of macroblocks.
+
+    `references` is the number of frames in the decoded picture buffer. Bit rates are not checked:
+    they are unknown before encoding, and films stay far below the limits. Raises GoalreelError if
+    the stream exceeds the highest level.
+    """
+    frame = columns * rows
+    for level, rate, largest, buffer in _LEVELS:
+        fits = frame <= largest and max(columns, rows) ** 2 <= 8 * largest
+        if fits and frame * fps <= rate and references * frame <= buffer:
+            return level
+    raise GoalreelError(
+        f"Frames of {16 * columns}x{16 * rows} pixels at {fps} fps exceed H.264's highest level. "
+        f"Lower the frame size or film.fps.\n  Limits in macroblocks of 16x16 pixels: "
+        f"{largest} per frame, {rate} per second, {_LARGEST_SIDE} per side"
+    )
 
 
 def _write_vui(bits: BitWriter, fps: Fraction, references: int) -> None:

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from assembling import stream_of
+from assembling import decode_strictly, stream_of
 
-from goalreel.encoding.assembling.intra_slices import code_strips, decode
+from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.yuv import planes
 from goalreel.h264.slices import SliceHeader, slice_nal
 
@@ -21,5 +21,5 @@ def test_slices_hold_no_position_dependent_macroblock(qp, thorough):
         shown = []
         for number in (0, 1, 200, 40000):  # header lengths that differ modulo 8
             header = SliceHeader("I", 0, idr_pic_id=number, ref_idc=3, qp=qp)
-            shown.append(decode(stream_of((64, 32), [slice_nal(header, data)]), (64, 32)))
+            shown.append(decode_strictly(stream_of((64, 32), [slice_nal(header, data)])))
         assert all(np.array_equal(picture, shown[0]) for picture in shown)

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from goalreel.encoding import ffmpeg
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
-from goalreel.encoding.assembling.intra_slices import code_strips, decode
+from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.assembling.sample_parts import to_part
 from goalreel.encoding.yuv import cut_rows, patch_planes, planes, whole_planes
 from goalreel.h264.inter import code_patches
@@ -37,9 +38,11 @@ def code_atlas(
     captions, hud = clear
     # Macroblock rows of the caption slice and of the picture slices.
     cuts = -(-captions // SIDE), -(-hud // SIDE) if hud == len(card) else hud // SIDE
-    lowest, boxes = min(SIDE * cuts[1], len(card)), atlas.patches.boxes
-    assert (boxes[:, 0] + boxes[:, 2]).max() <= lowest, "pictures extend below their slices"
-    slices = _code_card(track, quantizers[1], SIDE * cuts[0])
+    # Two I slices of the track: above the row `cut` (captions) and below.
+    cut = SIDE * cuts[0]
+    parts = cut_rows(track, 0, cut), cut_rows(track, cut, len(track[0]))
+    strips = (tuple(plane[None] for plane in part) for part in parts)
+    slices = tuple(code_strips(strip, quantizers[1], thorough=True).unpack()[0] for strip in strips)
     decoded = planes(_decoded(slices, track[0].shape[::-1], cuts[0], quantizers[1]))
     patches = patch_planes(atlas.patches)
     colors = _colors(patches, track)
@@ -49,22 +52,18 @@ def code_atlas(
     return replace(empty, slices=dict(zip(atlas.patches.digests(), parts, strict=True)))
 
 
-def _code_card(card: Planes, qp: int, cut: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the slice data of the card, two I slices: above row `cut` (captions) and below."""
-    parts = (cut_rows(card, 0, cut), cut_rows(card, cut, len(card[0])))
-    strips = (tuple(plane[None] for plane in part) for part in parts)
-    return tuple(code_strips(strip, qp, thorough=True).unpack()[0] for strip in strips)
-
-
 def _decoded(card: tuple, size: tuple[int, int], caption_rows: int, qp: int) -> np.ndarray:
-    """Decode the card, and return whole macroblocks in yuv420p."""
+    """Decode the card to yuv420p, (H * 3 / 2, W) uint8, in whole macroblocks."""
     starts = (0, caption_rows * size[0] // SIDE)
     slices = [
         slice_nal(SliceHeader("I", first, idr_pic_id=0, ref_idc=3, qp=qp), data)
         for first, data in zip(starts, card, strict=True)
     ]
     stream = StreamParameters(size, 1)
-    return decode(annex_b([sps(stream), pps(stream), *slices]), size)[0]
+    arguments = ["-xerror", "-threads", "1", "-f", "h264", "-i", "pipe:0"]
+    arguments += ["-f", "rawvideo", "-pix_fmt", "yuv420p", "pipe:1"]
+    samples = ffmpeg.output(arguments, [annex_b([sps(stream), pps(stream), *slices])])
+    return np.frombuffer(samples, np.uint8).reshape(-1, size[0])
 
 
 def _colors(patches: list, track: Planes) -> tuple:

@@ -36,18 +36,4 @@ def code_strips(strips: Planes, qp: int, thorough: bool = False) -> BitStrings:
     size = width, height * strips_per_picture
     stream = ffmpeg.output(intra_stream(size, height // SIDE, qp, thorough), pictures())
     data, starts, lengths = read_slices(stream, size, qp)
-    expected = -(-count // strips_per_picture) * strips_per_picture
-    assert len(starts) == expected, f"{len(starts)} slices of {count}"
     return BitStrings(data, starts[:count], lengths[:count])
-
-
-def decode(stream: bytes, size: tuple[int, int]) -> np.ndarray:
-    """Decode an Annex B stream to yuv420p, (frames, H * 3 / 2, W) uint8.
-
-    size: even (width, height) after cropping. Raises GoalreelError if the stream has an error.
-    """
-    width, height = size
-    arguments = ["-xerror", "-threads", "1", "-f", "h264", "-i", "pipe:0"]
-    arguments += ["-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", "yuv420p", "pipe:1"]
-    samples = ffmpeg.output(arguments, [stream])
-    return np.frombuffer(samples, np.uint8).reshape(-1, height * 3 // 2, width)

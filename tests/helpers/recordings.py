@@ -19,7 +19,7 @@ LOSSLESS = {"qp": 0, "preset": "ultrafast"}
 BROKEN = [
     ("cat > /dev/null; echo 'No space left on device' >&2; exit 1", "No space left on device"),
     ("kill -9 $$", "Killed by SIGKILL"),
-    ("exit 0", "not a complete MP4|without an error|frames"),
+    ("exit 0", "not a complete MP4|Ended before the last frame|frames"),
 ]
 
 

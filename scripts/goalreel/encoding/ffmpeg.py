@@ -181,11 +181,7 @@ class Stream:
                 taken.extend(map(self._pipe.write, [buffer[place:]]))
             self._last = (number, _EMPTY, [])  # its owner may now change it
         except BrokenPipeError:
-            status, stderr = self._wait()
-            if status:
-                raise GoalreelError(_failure(self._command, status, stderr)) from None
-            problem = f"Ended without an error after {number - 1} frames, before the last one."
-            raise GoalreelError(f"ffmpeg: {problem}\n  {stderr or '(no output)'}") from None
+            raise GoalreelError(_failure(self._command, *self._wait())) from None
 
     def _wait(self) -> tuple[int, str]:
         """Wait for ffmpeg and return its exit status and standard error."""
@@ -211,8 +207,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def _failure(command: list[str], status: int, stderr: str) -> str:
-    """Return the message about an ffmpeg that failed."""
+    """Return the message about an ffmpeg that failed or stopped reading."""
     killed = status < 0 and f"Killed by {signal.Signals(-status).name}"
+    failed = f"Failed with exit code {status}" if status else "Ended before the last frame"
     lines = stderr.splitlines()[-_STDERR_LINES:] or ["(no output)"]
     text = "\n".join(f"  {line}" for line in (*lines, f"command: {shlex.join(command)}"))
-    return f"ffmpeg: {killed or f'Failed with exit code {status}'}.\n{text}"
+    return f"ffmpeg: {killed or failed}.\n{text}"

@@ -39,7 +39,7 @@ def block_codewords(levels: np.ndarray, contexts: np.ndarray) -> Codewords:
     found = no_codewords(blocks, 2 + size + size)
     values, lengths = found.values, found.lengths
     ranked, places = _ranked(levels)
-    ones = _trailing_ones(ranked, total)
+    ones = np.cumprod(np.abs(ranked[:, :3]) == 1, axis=1).sum(axis=1)  # trailing_ones
     table = np.full(blocks, _DC_TABLE) if size == 4 else np.searchsorted([1.5, 3.5, 7.5], contexts)
     lengths[:, 0] = tables.TOKEN_LENGTHS[table, total, ones]
     values[:, 0] = tables.TOKEN_VALUES[table, total, ones]
@@ -60,15 +60,6 @@ def _ranked(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ranked[block, rank] = levels[block, size - 1 - back]
     places[block, rank] = size - 1 - back
     return ranked, places
-
-
-def _trailing_ones(ranked: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Return trailing_ones of each block, at most 3 (9.2.1)."""
-    ones, running = np.zeros(len(total), np.int64), np.ones(len(total), bool)
-    for k in range(3):
-        running &= np.abs(ranked[:, k]) == 1
-        ones += running
-    return ones
 
 
 def _put_levels(values, lengths, ranked, total, ones) -> None:

@@ -77,7 +77,12 @@ def cut(
     The patches are pasted into the planes of `background`. It and `reference`, the decoded
     reference picture, are padded to whole macroblocks.
     """
-    boxes = np.array([_box(patch[0][0], region) for patch in patches], np.int64).reshape(-1, 4)
+    low = np.array([region.top, region.left])
+    high = low + (region.height, region.width)
+    places = [[(part.start, part.stop) for part in patch[0][0]] for patch in patches]
+    starts, stops = np.array(places, np.int64).reshape(-1, 2, 2).transpose(2, 0, 1)
+    # (top, left, bottom, right) of the macroblocks of the region that each patch touches.
+    boxes = np.hstack([np.maximum(starts // SIDE, low), np.minimum(-(-stops // SIDE), high)])
     heights, widths = np.maximum(boxes[:, 2:] - boxes[:, :2], 0).T
     counts = heights * widths
     picture = np.repeat(np.arange(len(patches)), counts)
@@ -99,21 +104,10 @@ def cut(
     return Macroblocks(picture, address, left, above, pasted, shown)
 
 
-def _box(place: tuple[slice, slice], region: Region) -> tuple[int, int, int, int]:
-    """Return (top, left, bottom, right) of the macroblocks of a region that a patch touches."""
-    rows, columns = place
-    return (
-        max(rows.start // SIDE, region.top),
-        max(columns.start // SIDE, region.left),
-        min(-(-rows.stop // SIDE), region.top + region.height),
-        min(-(-columns.stop // SIDE), region.left + region.width),
-    )
-
-
 def _pasted(under: np.ndarray, patches: Sequence, boxes: np.ndarray, side: int) -> np.ndarray:
     """Return the macroblocks of one plane with the patches pasted in, (n, side, side) int16.
 
-    patches: (place, samples) each; boxes: (patches, 4) from `_box`.
+    patches: (place, samples) each; boxes: (patches, 4) from `cut`.
     """
     canvas, shown = under.copy(), [np.empty((0, side, side), np.int16)]
     for (place, samples), (t, lft, b, r) in zip(patches, (boxes * side).tolist(), strict=True):

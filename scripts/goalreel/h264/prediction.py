@@ -44,7 +44,7 @@ def plain_color(color: Sequence[int], under: Sequence[int]) -> tuple[Weight, Wei
 
 def _weight(sample: int, under: int) -> Weight:
     if sample == under:
-        return 1 << LOG2_DENOMINATOR, 0
+        return _DEFAULT
     # The offset adds at most 127; the weight keeps enough of the sample for the remainder.
     weight = max(-(-((sample - _LARGEST) << LOG2_DENOMINATOR) // max(under, 1)), 0)
     weight = min(weight, _LARGEST)
@@ -53,8 +53,6 @@ def _weight(sample: int, under: int) -> Weight:
 
 def weight_samples(samples: np.ndarray, weight: Weight) -> np.ndarray:
     """Return the weighted prediction from samples as int16 (8.4.2.3.2)."""
-    if weight == _DEFAULT:
-        return samples.astype(np.int16)
     # int16 suffices: 255 * 127 + 16 is below 2**15.
     scaled = (samples.astype(np.int16) * np.int16(weight[0]) + _ROUNDING) >> LOG2_DENOMINATOR
     return np.clip(scaled + np.int16(weight[1]), 0, 255)

@@ -42,7 +42,9 @@ def chroma_levels(residual: np.ndarray, qp: int) -> tuple[np.ndarray, np.ndarray
     `residual` has the four blocks of each macroblock, (n, 4, 4, 4), and `qp` is QPC.
     """
     coefficients = _forward(residual)
-    dc = _quantize(_hadamard(coefficients[:, :, 0, 0]), _multipliers(qp)[0, 0], 16 + qp // 6)
+    a, b, c, d = coefficients[:, :, 0, 0].T
+    dc = np.stack([a + b + c + d, a - b + c - d, a + b - c - d, a - b - c + d], axis=1)  # Hadamard
+    dc = _quantize(dc, _multipliers(qp)[0, 0], 16 + qp // 6)
     ac = _quantize(coefficients, _multipliers(qp), 15 + qp // 6).reshape(-1, 4, 16)
     return dc, ac[:, :, ZIGZAG[1:]]
 
@@ -64,9 +66,3 @@ def _quantize(coefficients: np.ndarray, multipliers: np.ndarray, bits: int) -> n
 
 def _multipliers(qp: int) -> np.ndarray:
     return np.array(_MULTIPLIERS[qp % 6], np.int32)[_KIND]
-
-
-def _hadamard(blocks: np.ndarray) -> np.ndarray:
-    """Return the 2x2 Hadamard transform of (n, 4) values in raster order."""
-    a, b, c, d = blocks.T
-    return np.stack([a + b + c + d, a - b + c - d, a + b - c - d, a - b - c + d], axis=1)

@@ -30,13 +30,16 @@ def read_slices(stream: bytes, size: tuple[int, int], qp: int) -> BitStrings:
     """
     data, starts, ends = _unescaped(stream)
     kinds = data[starts] & 31
-
     # x264 repeats the same parameter sets before each picture.
     profile, _, _, follows = data[starts[kinds == SPS][0] + 1 :][:4].tolist()
     # Baseline. Then seq_parameter_set_id 0, log2_max_frame_num_minus4 0, pic_order_cnt_type 2.
     _expect("a sequence parameter set", (profile, follows >> 3), (66, 0b1_1_011))
     first, end = starts[kinds == PPS][0], ends[kinds == PPS][0]
-    _expect("a picture parameter set", data[first + 1 : end].tobytes(), _picture_parameters(qp))
+    # Both ids, CAVLC, no bottom field order, one slice group, one active reference per list.
+    bits = BitWriter().ue(0).ue(0).u(2, 0).ue(0).ue(0).ue(0)
+    # No weights, QP and QS, no chroma_qp_index_offset, deblocking control (first of three flags).
+    bits.u(3, 0).se(qp - 26).se(0).se(0).u(3, 4)
+    _expect("a picture parameter set", data[first + 1 : end].tobytes(), to_rbsp(bits.to_array()))
     starts, ends = starts[kinds == IDR], ends[kinds == IDR]
     firsts = starts[data[starts + 1] >= 0x80]  # first_mb_in_slice is 0: a bit of 1
     headers = []
@@ -66,14 +69,6 @@ def _unescaped(stream: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     starts, ends = codes + 3, ends - zero[ends - 1]  # a start code may have a leading zero byte
     data = np.delete(data, escapes + 2)
     return data, *(bounds - np.searchsorted(escapes + 2, bounds) for bounds in (starts, ends))
-
-
-def _picture_parameters(qp: int) -> bytes:
-    """Return the RBSP of the picture parameter set that x264 must have written."""
-    # Both ids, CAVLC, no bottom field order, one slice group, one active reference per list.
-    bits = BitWriter().ue(0).ue(0).u(2, 0).ue(0).ue(0).ue(0)
-    # No weights, QP and QS, no chroma_qp_index_offset, deblocking control (first of three flags).
-    return to_rbsp(bits.u(3, 0).se(qp - 26).se(0).se(0).u(3, 4).to_array())
 
 
 def _expect(element: str, found: object, expected: object) -> None:

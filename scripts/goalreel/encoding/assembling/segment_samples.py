@@ -47,7 +47,6 @@ def samples_of(cache: FrameCache, coded_atlas: CodedAtlas) -> Samples:
     changed = np.logical_or.reduce(
         [layer.index != there for layer, there in zip((picture, *hud), on_card, strict=True)]
     )
-    assert not changed[starts].any(), "an assembled episode must start with the track"
     slices = [coded_atlas.slices.get(digest) for digest in picture.patches.digests()]
     if None in slices:
         raise GoalreelError(
@@ -104,10 +103,8 @@ def _idr_pictures(
 
 def _captions(caption: Layer, cache: FrameCache, coded_atlas: CodedAtlas) -> list[np.ndarray]:
     """Return the slice data of one I slice per caption."""
-    boxes, height = caption.patches.boxes, SIDE * coded_atlas.rows[0]
-    assert (boxes[:, 0] + boxes[:, 2]).max(initial=0) <= height, "a caption is too tall"
-    under = cut_rows(whole_planes(cache.background), 0, height)
-    strips = tuple(plane[None].repeat(len(boxes), axis=0) for plane in under)
+    under = cut_rows(whole_planes(cache.background), 0, SIDE * coded_atlas.rows[0])
+    strips = tuple(plane[None].repeat(len(caption.patches), axis=0) for plane in under)
     for number, patch in enumerate(patch_planes(caption.patches)):
         for plane, (place, samples) in zip(strips, patch, strict=True):
             plane[number][place] = samples

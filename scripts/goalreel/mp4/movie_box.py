@@ -54,13 +54,13 @@ class Movie:
         rate = Fraction(video.fps)
         self._video, self._tags = video, (title, comment)
         self._timescale, self._tick = TICKS * rate.numerator, TICKS * rate.denominator
+        self._duration = len(video.sizes) * self._tick
         self.subtitles, lengths = [], []
         for chapter in chapters:
             name = boxes.utf8(chapter.title, 0xFFFF)
             self.subtitles.append(len(name).to_bytes(2, "big") + name)
             lengths.append(chapter.frames)
         ends = np.cumsum(lengths, dtype=np.int64)
-        assert not lengths or ends[-1] == len(video.sizes), "chapters do not cover the frames"
         self._lengths, self._firsts = np.array(lengths, np.int64), ends - lengths
         self._chunks = _chunks(video.sizes, self._firsts if lengths else np.zeros(1, np.int64))
         sizes = _bytes_of_runs(video.sizes, self._chunks)
@@ -94,10 +94,6 @@ class Movie:
             *texts,
             boxes.user_data(*self._tags, listed, self._timescale),
         )
-
-    @property
-    def _duration(self) -> int:
-        return len(self._video.sizes) * self._tick
 
     def _video_track(self, base: int, wide: bool) -> Box:
         video, frames = self._video, len(self._video.sizes)

@@ -45,16 +45,11 @@ class VideoIndex:
 
     def runs(self) -> list[tuple[int, int]]:
         """Return the (start, length) of the file ranges that hold the samples, in order."""
-        runs, first = [], 0
-        chunks = zip(self.chunk_offsets.tolist(), self.chunk_samples.tolist(), strict=True)
-        for start, samples in chunks:
-            length = int(self.sizes[first : first + samples].sum(dtype=int))
-            first += samples
-            if runs and sum(runs[-1]) == start:
-                start, before = runs.pop()
-                length += before
-            runs.append((start, length))
-        return runs
+        import numpy as np
+
+        ends = np.cumsum(self.sizes, dtype=np.int64)[np.cumsum(self.chunk_samples) - 1]
+        lengths = np.diff(ends, prepend=0)
+        return list(zip(self.chunk_offsets.tolist(), lengths.tolist(), strict=True))
 
 
 def read_index(path: str | os.PathLike) -> VideoIndex:

@@ -85,7 +85,7 @@ def cut_patches(background: np.ndarray, images: Iterable[tuple[int, int, np.ndar
     Images are (top, left, pixels (h, w, 3)) and equal the background outside of this box. An image
     that equals it everywhere gives an empty patch.
     """
-    boxes, pixels = [], []
+    boxes, pixels = [], [np.zeros((0, 3), np.uint8)]
     for top, left, image in images:
         height, width = image.shape[:2]
         under = background[top : top + height, left : left + width]
@@ -104,7 +104,4 @@ def cut_patches(background: np.ndarray, images: Iterable[tuple[int, int, np.ndar
         paste(patch, inner, top + rows[0] - t, left + columns[0] - lft)
         boxes.append((t, lft, *patch.shape[:2]))
         pixels.append(patch.reshape(-1, 3))
-    empty = np.zeros((0, 3), np.uint8)
-    return Patches(
-        np.array(boxes, np.int32).reshape(-1, 4), np.concatenate([empty, *pixels], dtype=np.uint8)
-    )
+    return Patches(np.array(boxes, np.int32).reshape(-1, 4), np.concatenate(pixels))

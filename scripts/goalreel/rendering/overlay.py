@@ -83,14 +83,15 @@ def add_overlay(
     canvas, (images,), resets = Canvas(cache.background), cache.layers, cache.offsets[:-1]
     added = resets if track else resets[:0]
     # Mountain Car's background is the empty track.
-    layers = [_insert(images, added, NOTHING)]
+    layers = [replace(images, index=np.insert(images.index, added, NOTHING))]
     offsets = cache.offsets + track * np.arange(len(cache.offsets))
     if texts is not None:
         index = np.repeat(np.arange(len(resets), dtype=np.int32), np.diff(offsets))
         layers.append(Layer("caption", join(rows.caption(canvas, text) for text in texts), index))
     if hud:
         for layer in hud_layers(canvas, rows, trajectories, env):
-            layers.append(_insert(layer, added, 0))  # with the values of a reset
+            # The added frames show the values of a reset.
+            layers.append(replace(layer, index=np.insert(layer.index, added, 0)))
     return replace(cache, layers=tuple(layers), offsets=offsets)
 
 
@@ -143,11 +144,6 @@ def empty_track(background: np.ndarray, env: str, hud: bool) -> tuple[np.ndarray
     top, _, height, _ = rows.caption(canvas, "Ag").boxes[0].tolist()
     lowest = min((int(patch.boxes[0, 0]) for patch in patches), default=len(background))
     return frame, (top + height, lowest)
-
-
-def _insert(layer: Layer | BlockLayer, places: np.ndarray, shown: int) -> Layer | BlockLayer:
-    """Return a layer with one more frame before each of `places`, which shows `shown`."""
-    return replace(layer, index=np.insert(layer.index, places, shown))
 
 
 def hud_layers(canvas: Canvas, rows: TextRows, trajectories: Trajectories, env: str) -> list[Layer]:

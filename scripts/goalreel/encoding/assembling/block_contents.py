@@ -60,7 +60,13 @@ class FilmContents:
         self._rows, self.columns = -(-height // SIDE), -(-width // SIDE)
         self.macroblocks = self._rows * self.columns
         self._drawn: BlockLayer = drawn
-        self._places = self._places_of_blocks()
+        # The macroblock addresses of each picture block, (blocks, scale * scale).
+        rows, columns = grid(drawn.size)
+        row = drawn.top // SIDE + np.arange(rows * drawn.scale).reshape(rows, 1, -1, 1)
+        column = np.arange(columns * drawn.scale).reshape(1, columns, 1, -1)
+        inside = (row < self._rows) & (column < self.columns)
+        places = np.where(inside, row * self.columns + column, self.macroblocks)
+        self._places = places.reshape(rows * columns, -1)
         # Canvas of whole macroblocks for the bands.
         padding = (0, self._rows * SIDE - height), (0, self.columns * SIDE - width), (0, 0)
         self._paper = np.pad(cache.background, padding, "edge")
@@ -87,16 +93,6 @@ class FilmContents:
         # Current block of each macroblock, in the pictures and in the film.
         self._picture, self._shown = np.full((2, self.macroblocks), -1)
         self._coded = 0
-
-    def _places_of_blocks(self) -> np.ndarray:
-        """Return the macroblock addresses of each picture block, (blocks, scale * scale)."""
-        scale = self._drawn.scale
-        rows, columns = grid(self._drawn.size)
-        row = self._drawn.top // SIDE + np.arange(rows * scale).reshape(rows, 1, scale, 1)
-        column = np.arange(columns * scale).reshape(1, columns, 1, scale)
-        inside = (row < self._rows) & (column < self.columns)
-        place = np.where(inside, row * self.columns + column, self.macroblocks)
-        return place.reshape(rows * columns, -1)
 
     def batches(self, offsets: np.ndarray) -> Iterator[ContentBatch]:
         """Yield the changes of all frames in batches, given the (episodes + 1,) frame offsets."""

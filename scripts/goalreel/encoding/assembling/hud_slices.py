@@ -24,8 +24,6 @@ def hud_slices(
     `layers` are those of the HUD, each with a patch in every frame, and `background` is the empty
     track, (H, W, 3) uint8. Returns an array per slice: the part number of each frame, (frames,).
     """
-    if not layers:
-        return []
     track = whole_planes(background)
     rows, columns = (length // SIDE for length in track[0].shape)
     fields = [(*span, *_values(members, track)) for *span, members in _fields(layers, columns)]

@@ -60,10 +60,8 @@ def write_tables(
             if shares is not None:
                 mark += SHARE_COLUMNS
                 places = np.searchsorted(shares["numbers"], table["episode"])
-                table[SHARE_COLUMNS[:3]], table["played"] = (
-                    shares["shares"][places],
-                    shares["played"],
-                )
+                table[SHARE_COLUMNS[:3]] = shares["shares"][places]
+                table["played"] = shares["played"]
             _append(table[columns + mark], episodes_part, shard == 0)
             if attempts_part:
                 tried = _attempts_table(summary.attempts, env, shard)

@@ -78,6 +78,10 @@ def words_of(option: Mapping) -> list[str]:
     return [word for part in parts for word in part.get("enum", ()) if word is not None]
 
 
+def _integer(multiple: int | None) -> str:
+    return {None: "an integer", 2: "an even integer"}.get(multiple, f"a multiple of {multiple}")
+
+
 def _inlined(node: object, models: Mapping) -> object:
     """Return a part of a schema with its models inlined and an optional type as a list."""
     if isinstance(node, list):
@@ -121,18 +125,16 @@ def _allowed_parts(option: Mapping) -> list[str]:
     limits = f"from {option.get('minimum')} to {option.get('maximum')}"
     if "exclusiveMinimum" in option:
         limits = f"above {option['exclusiveMinimum']}, up to {option['maximum']}"
-    multiple = option.get("multipleOf", 1)
-    integer = {1: "an integer", 2: "an even integer"}.get(multiple, f"a multiple of {multiple}")
     words = {
-        **{"integer": [f"{integer} {limits}"], "number": [f"a number {limits}"]},
-        **{"null": null, "boolean": ["`true`", "`false`"]},
+        **{"integer": [f"{_integer(option.get('multipleOf'))} {limits}"]},
+        **{"number": [f"a number {limits}"], "null": null, "boolean": ["`true`", "`false`"]},
         **{"object": ["a mapping such as {name: value}"]},
     }
     return [part for kind in kinds for part in words[kind]]
 
 
 def read_options(user_options: Mapping) -> tuple[dict, dict[str, str]]:
-    """Return the options, with the defaults of sections that have errors, and the errors by key."""
+    """Return the complete options, with defaults instead of wrong ones, and the errors by key."""
     try:
         return Options.model_validate(user_options).model_dump(), {}
     except ValidationError as error:
@@ -142,7 +144,12 @@ def read_options(user_options: Mapping) -> tuple[dict, dict[str, str]]:
     for option, found in _by_option(details).items():
         for key, message in _messages(found, user_options, option):
             errors.setdefault(key, message)
-        kept.pop(option[0], None)
+        section, *names = option
+        if names and isinstance(kept.get(section), Mapping):
+            wrong = str(names[0])
+            kept[section] = {key: v for key, v in kept[section].items() if str(key) != wrong}
+        else:
+            kept.pop(section, None)
     return Options.model_validate(kept).model_dump(), errors
 
 
@@ -206,8 +213,9 @@ def _message(error: Mapping, place: tuple) -> str:
     is_word = kind == "literal_error" and isinstance(value, str)
     if is_word and (hint := suggest(value, words_of(option))):
         return f"Unknown value {quoted(value)}. {hint}"
+    keys = error.get("ctx", {}).get("keys")
     parts = [part.replace("`", "") for part in _allowed_parts(option) if part != "`null`"]
-    return not_allowed(value, parts)
+    return not_allowed(value, [keys] if keys else parts)
 
 
 def _schema_of(place: tuple) -> Mapping:

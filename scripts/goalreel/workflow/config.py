@@ -60,7 +60,8 @@ def with_own_fps(user_options: Mapping, config: Mapping, fps: float | None = Non
 def read_config(user_options: Mapping) -> dict:
     """Return the configuration as load_config does, without importing the environment's own code.
 
-    `film.fps` is 30 if the environment has its own.
+    `film.fps` is 30 if the environment has its own. Errors of the environment's arguments and
+    spaces are reported only together with others.
     """
     config, errors = read_options(_with_policy_section(user_options))
     if config["policy"]["name"] is None:
@@ -71,11 +72,11 @@ def read_config(user_options: Mapping) -> dict:
     if config["policy"]["name"] == "minari" and not errors:
         config = config | read_header(config["policy"]["dataset"])[0]
     errors |= _found(lambda config: config.update(sticky_options(config)), config)
-    # A section with an error has its defaults here, so skip checks that involve it.
+    # An option with an error has its default here, so skip checks that involve it.
     for check, needed in (
         (_environment_errors, ("env", "env_kwargs", "env_wrappers")),
-        (_policy_errors, ("env", "policy")),
-        (_style_errors, ("env", "render")),
+        (_policy_errors, ("env", "policy.name")),
+        (_style_errors, ("env", "render.style")),
         (_check_errors, ("check",)),
         (policy_errors.training_errors, ("env", "train", "policy")),
         (_check_policy_files, ("env", "env_kwargs", "env_wrappers", "policy")),
@@ -87,6 +88,8 @@ def read_config(user_options: Mapping) -> dict:
         _fill(config)
         errors = _found(_encoder_errors, config) or _found(_size_errors, config)
     if errors:
+        if _are_sound(("env", "env_kwargs", "env_wrappers", "policy"), errors):
+            errors |= _found(_creator_errors, config)
         raise config_error(errors)
     policy = config["policy"]
     taken = ("name", *(parameters(policy["name"], config["env"]) or ()))
@@ -103,7 +106,7 @@ def read_config(user_options: Mapping) -> dict:
 
 def _are_sound(options: tuple[str, ...], errors: Mapping[str, str]) -> bool:
     """Return whether no error is of one of the options, or of a value in it."""
-    return {key.partition(".")[0] for key in errors}.isdisjoint(options)
+    return not any(f"{key}.".startswith(f"{option}.") for key in errors for option in options)
 
 
 def _found(check: Callable[[Mapping], Errors | None], config: Mapping) -> dict[str, str]:

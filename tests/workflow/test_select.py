@@ -157,8 +157,8 @@ def test_clusters_have_one_typical_episode_each():
 @pytest.mark.parametrize(
     ("select", "count", "shards"),
     [
-        ({"worst": 20}, 20, 3),
-        ({"rarest": 200}, 100, 15),
+        ({"worst": 20}, 20, 2),
+        ({"rarest": 200}, 100, 7),
         ({"every": 30}, 4, 1),
         ([5, 99], 2, 1),
         ({"failed": 20}, 20, 1),  # of which one may exist

@@ -19,9 +19,7 @@ _X264 = {"small": ("veryfast", 28), "balanced": ("veryfast", 23), "best": ("very
 # bytes (FrozenLake 2.07), at a PSNR 1.7 dB lower to 9 dB higher (benchmarks/results/presets.md).
 _X264_DRAWN = _X264 | {"balanced": ("ultrafast", 23)}
 _ONLY_X264 = ("preset", "qp", "crf")
-# The limit of an assembled episode, without its title card. Order counts rise by 2 from the IDR
-# picture, and must stay below half the range of their 16 bits (8.2.1.1).
-MOST_PICTURES = 1 << 14
+MOST_PICTURES = 1 << 14  # per assembled episode, without its title card, as in sample_parts
 # The Mountain Car scene is 600 x 400 units. _LOWEST: the lowest row that the car's wheels reach.
 # _HUD_ROWS: height of the HUD at the bottom of the frame, if the scale is at least _SMALLEST.
 _ROWS, _COLUMNS, _LOWEST, _HUD_ROWS, _SMALLEST = 400, 600, 366, 26, 8 / 15

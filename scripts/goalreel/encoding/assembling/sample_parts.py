@@ -16,6 +16,9 @@ from goalreel.h264.nal import length_prefixed
 from goalreel.h264.parameter_sets import POC_BITS
 from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
 
+# The limit of an assembled episode. Order counts rise by 2 from the IDR picture, and must stay
+# below half the range of pic_order_cnt_lsb (8.2.1.1).
+MOST_PICTURES = 1 << (POC_BITS - 2)
 NO_ORDER = -1
 Samples = tuple[np.ndarray, Iterator[bytearray]]  # sizes, (frames,) int64, and batches of samples
 _ORDER = (1 << POC_BITS) - 1  # pic_order_cnt_lsb with all bits set

@@ -63,7 +63,7 @@ def encode_video(
         output = ["-c:v", "libx264", *_BT709, "-/force_key_frames", str(times.resolve())]
         target = _mp4_file(temporary, rate, encode, output, comment)
         written = ffmpeg.run(_raw_frames("yuv420p", size, rate, _BT709) + target, frames)
-        check_frames(read_index(temporary), written, rate)
+        check_frames(read_index(temporary), written, rate, keyframes)
         append_trailer(temporary)
     return written
 
@@ -114,8 +114,12 @@ def _mp4_file(
     ]
 
 
-def check_frames(index: VideoIndex, written: int, rate: Fraction) -> None:
+def check_frames(
+    index: VideoIndex, written: int, rate: Fraction, keyframes: Sequence[int] = (0,)
+) -> None:
     """Raise GoalreelError if a file does not have the written frames at a constant rate."""
+    if missing := sorted(set(keyframes) - set(index.keyframes)):
+        raise GoalreelError(f"ffmpeg: No keyframe at frames {missing[:5]}, where episodes start.")
     expected = written, (TICKS * rate.denominator,), TICKS * rate.numerator
     found = index.frames, index.durations, index.timescale
     if found != expected:

@@ -96,6 +96,12 @@ def test_edit_of_a_film_of_blocks(sources, edit, jobs):
     assert sources.reruns(BLOCKS, edit) == jobs
 
 
+@pytest.mark.parametrize(("name", "jobs"), [("bipedal_walker", PLAYED), ("car_racing", NOTHING)])
+def test_edit_of_the_drawing_of_one_environment(sources, name, jobs):
+    walker = EPISODES | {"env": "BipedalWalker-v3", "episodes": 8}
+    assert sources.reruns(walker, f"goalreel/environments/drawing/{name}.py") == jobs
+
+
 def test_edits_of_a_film_of_a_recording(sources, tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("episode,seed,action\n" + "".join(f"{n},{n},0\n" for n in range(12)))

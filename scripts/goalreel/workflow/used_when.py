@@ -1,8 +1,12 @@
 """The modules that only some runs use. An edit of one reruns nothing in other runs."""
 
+from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.environments.registry import CLASSIC_CONTROL
 from goalreel.policies.parameters import RECORDED
 from goalreel.workflow.run import Run
+
+# Modules of environments/drawing with the names of Gymnasium's modules that they draw.
+_SCENES = "bipedal_walker", "car_racing", "lunar_lander"
 
 
 def excluded_modules(run: Run) -> list[str]:
@@ -10,6 +14,7 @@ def excluded_modules(run: Run) -> list[str]:
     is_computed, is_trained = run.env.computed, run.policy == "trained"
     replays = run.policy in RECORDED or run.select is not None
     is_classic = run.config["env"] in CLASSIC_CONTROL
+    scene = "" if is_computed else _module_of(run.config["env"])
     is_used = {
         "policies.network_file": is_trained,
         "policies.user_function": run.policy == "python",
@@ -29,7 +34,14 @@ def excluded_modules(run: Run) -> list[str]:
         "environments.gymnasium_env": not is_computed or run.policy == "python",
         "environments.classic_control": is_classic,
         "rendering.classic_control_scene": is_classic,
+        **{f"environments.drawing.{name}": scene in (None, name) for name in _SCENES},
         "encoding.assembling.block_samples": run.encoder.settings["encoder"] == "blocks",
         "encoding.assembling.segment_samples": run.encoder.assembled,
     }
     return [f"goalreel.{module}" for module, used in is_used.items() if not used]
+
+
+def _module_of(env: str) -> str | None:
+    """Return the name of Gymnasium's module of an environment, None for other packages' ones."""
+    package, _, name = str(find_spec(env).entry_point).partition(":")[0].rpartition(".")
+    return name if package.startswith("gymnasium.envs.") else None

@@ -27,10 +27,8 @@ from goalreel import open_cache, read_trajectories  # noqa: E402
 from goalreel.environments.environment import make_environment  # noqa: E402
 from goalreel.policies.policy import make_policy  # noqa: E402
 from goalreel.provenance.spec import NO_SPEC  # noqa: E402
-from goalreel.rendering.atlas import make_style  # noqa: E402
 from goalreel.rendering.frame_recorder import filming  # noqa: E402
-from goalreel.rendering.overlay import add_overlay, captions, track_rows  # noqa: E402
-from goalreel.rendering.text import Canvas  # noqa: E402
+from goalreel.rendering.overlay import add_overlay, captions  # noqa: E402
 from goalreel.simulation.reaches import simulate_reaches  # noqa: E402
 
 ENV, CAPTION = "MountainCar-v0", "Reach {reach} · seed {seed} · {steps} steps"
@@ -58,19 +56,6 @@ def hud_frame(reach: int, before_end: int) -> np.ndarray:
     texts = captions(CAPTION, trajectories, ENV, "reach")
     shown = add_overlay(cache, trajectories, ENV, texts, hud=True)
     return shown[shown.episode(reach)[-1 - before_end]]
-
-
-def vector_frame(position: float) -> np.ndarray:
-    """Return the scene in the vector style with the dark theme, at 1200x800."""
-    size = {"width": 1200, "height": 800, "theme": "dark"}
-    style = make_style(ENV, {"style": "vector", **size})
-    track, patches = style.draw(style.keys(np.array([position])))
-    ((top, left, pixels),) = patches
-    track = track.copy()
-    track[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
-    said = "render.style: vector · theme: dark"
-    track_rows(track).caption(Canvas(track), said).paste(track, 0)
-    return track
 
 
 def blocks_frame(seed: int, step: int) -> np.ndarray:
@@ -119,7 +104,6 @@ def save_page(name: str, page: Path, size: tuple[int, int], script: str, width: 
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     save("frame.png", hud_frame(reach=0, before_end=8))
-    save("vector.png", vector_frame(-0.9))
     save("blocks.png", blocks_frame(seed=7, step=12))
     save("swarm.png", film_frame("swarm.mp4", 117))
     save("grid.png", film_frame("grid.mp4", 70))

@@ -6,10 +6,11 @@ from goalreel.stage_program import stage
 @stage
 def atlas(spec, output):
     from goalreel.provenance.user_cache import from_cache
-    from goalreel.rendering.atlas import draw_atlas, make_style, read_atlas, write_atlas
+    from goalreel.rendering.atlas import draw_atlas, read_atlas, write_atlas
+    from goalreel.rendering.gymnasium_style import GymnasiumStyle
 
     def make() -> None:
-        style = make_style(spec.config["env"], spec.config["render"])
+        style = GymnasiumStyle(spec.config["env"])
         write_atlas(output, draw_atlas(style, spec))
 
     return from_cache(spec, output, read_atlas, make)

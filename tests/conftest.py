@@ -22,8 +22,9 @@ from goalreel.films.render import render_states
 from goalreel.films.segment import encode_segment
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
-from goalreel.rendering.atlas import draw_atlas, make_style
+from goalreel.rendering.atlas import draw_atlas
 from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.gymnasium_style import GymnasiumStyle
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.simulation.trajectories import Trajectories, write_trajectories
 
@@ -32,8 +33,7 @@ DISCRETE, CONTINUOUS = "MountainCar-v0", "MountainCarContinuous-v0"
 PUMP = {"name": "pump", "epsilon": 0.0}
 QP = {"encoder": "x264", "preset": "ultrafast", "qp": 23}
 FEW = {"reaches": 6, "shard_size": 3}
-GYMNASIUM = {"style": "gymnasium", "width": 600, "height": 400, "theme": "light", "scale": 1}
-STYLES = {env: make_style(env, GYMNASIUM) for env in (DISCRETE, CONTINUOUS)}
+STYLES = {env: GymnasiumStyle(env) for env in (DISCRETE, CONTINUOUS)}
 LOSSLESS = QP | {"qp": 0}
 VIEWS = ("clips", "grid", "swarm", "phase", "stills", "model_card", "report")
 TARGETS = ("all", *VIEWS)

@@ -127,12 +127,13 @@ def mountain_car(folder: Path, reaches: int):
     from goalreel.films.render import render_states
     from goalreel.policies.policy import make_policy
     from goalreel.provenance.spec import parse_spec
-    from goalreel.rendering.atlas import draw_atlas, make_style, write_atlas
+    from goalreel.rendering.atlas import draw_atlas, write_atlas
     from goalreel.rendering.frame_cache import write_cache
+    from goalreel.rendering.gymnasium_style import GymnasiumStyle
     from goalreel.simulation.reaches import simulate_reaches
     from goalreel.simulation.trajectories import write_trajectories
 
-    style = make_style(ENV, {"style": "gymnasium"})
+    style = GymnasiumStyle(ENV)
     atlas = draw_atlas(style)
     spec = parse_spec(f'{{"config":{{"env":"{ENV}"}}}}')
     environment = make_environment({"env": ENV, "env_kwargs": {}, "max_episode_steps": None})
@@ -207,8 +208,7 @@ def quality(folder: Path, options) -> None:
     def encoded(settings: dict, path: Path) -> None:
         encode_segment(shown(False, ""), path, FPS, settings, "")
 
-    render = {"style": "gymnasium", "width": 600, "height": 400, "theme": "light"}
-    config = {"env": ENV, "max_episode_steps": None, "film": {"fps": FPS}, "render": render}
+    config = {"env": ENV, "max_episode_steps": None, "film": {"fps": FPS}}
     config["overlay"] = {"hud": False, "caption": CAPTION, "title_card": 0.5}
     rows = []
     for name in ("small", "balanced", "best"):

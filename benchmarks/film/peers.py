@@ -160,8 +160,9 @@ def rendered(results: Path, count: int) -> Iterator[tuple[str, Taken]]:
     import goalreel
     from goalreel.films.render import render_states
     from goalreel.provenance.spec import NO_SPEC
-    from goalreel.rendering.atlas import make_style, read_atlas
+    from goalreel.rendering.atlas import read_atlas
     from goalreel.rendering.frame_cache import write_cache
+    from goalreel.rendering.gymnasium_style import GymnasiumStyle
 
     path = results / "frames" / "00000.npz"
     cache = goalreel.open_cache(path)
@@ -183,7 +184,7 @@ def rendered(results: Path, count: int) -> Iterator[tuple[str, Taken]]:
     for _ in goalreel.open_cache(path):
         pass
     yield "goalreel, RGB from its cache", Taken(len(cache), time.perf_counter() - start)
-    atlas, style = read_atlas(results / "atlas.npz"), make_style(ENV, {"style": "gymnasium"})
+    atlas, style = read_atlas(results / "atlas.npz"), GymnasiumStyle(ENV)
     scratch = results.parent / "frames.npz"
     seconds = median_seconds(
         lambda: write_cache(scratch, render_states(trajectories, atlas, style, NO_SPEC))

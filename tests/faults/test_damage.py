@@ -56,8 +56,8 @@ def longer(content: bytes, rng) -> bytes:
 DAMAGES = {"one byte changed": flipped, "cut to any length": cut}
 OTHERS = {
     "another policy": ({"policy": "{name: near_optimal}"}, KINDS),
-    "another style": (
-        {"render": "{theme: dark, style: vector}"},
+    "another environment": (
+        {"env": "MountainCarContinuous-v0"},
         ("frames", "atlas.npz", "coded_atlas.npz", "segments"),
     ),
     "another quality": ({"encode": "{quality: small}"}, ("coded_atlas.npz", "segments")),

@@ -16,8 +16,9 @@ from goalreel.films.segment import assemble_segment
 from goalreel.h264.nal import annex_b
 from goalreel.h264.parameter_sets import StreamParameters, pps, sps
 from goalreel.provenance.spec import NO_SPEC
-from goalreel.rendering.atlas import Atlas, Style, state_keys
+from goalreel.rendering.atlas import Atlas, state_keys
 from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.gymnasium_style import GymnasiumStyle
 from goalreel.rendering.layers import cut_patches
 from goalreel.rendering.overlay import add_overlay, captions, empty_track
 from goalreel.simulation.trajectories import Trajectories
@@ -46,7 +47,7 @@ def every_nth_state(trajectories: Trajectories, every: int) -> Trajectories:
     return replace(trajectories, **thin)
 
 
-def atlas_of(style: Style, keys: np.ndarray) -> Atlas:
+def atlas_of(style: GymnasiumStyle, keys: np.ndarray) -> Atlas:
     """Return an atlas of some of a style's frames."""
     keys = np.unique(keys, axis=0)
     background, pictures = style.draw(keys)
@@ -69,7 +70,7 @@ class Assembled:
 
 def assembled(
     path: Path,
-    style: Style,
+    style: GymnasiumStyle,
     trajectories: Trajectories,
     quality: str = "balanced",
     caption: str = CAPTION,

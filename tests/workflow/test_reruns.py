@@ -124,7 +124,6 @@ CODE_EDITS = {
     "goalreel/policies/policy.py": ALL,
     "goalreel/simulation/trajectories.py": ALL | {"coded_atlas": 1},
     "goalreel/rendering/gymnasium_style.py": RENDER | DRAWN,
-    "goalreel/rendering/vector_style.py": RENDER | DRAWN,
     "goalreel/films/render.py": RENDER,
     "goalreel/encoding/x264.py": CODED,
     "goalreel/rendering/overlay.py": CODED,

@@ -112,7 +112,6 @@ CONFIG_EDITS = [
     ({"encode": {"quality": "small"}}, HUD | VIDEOS | {"report": 1}),
     ({"encode": {"encoder": "x264"}}, ENCODE | {"report": 1}),  # the default of views
     ({"film": {"fps": 60}}, ENCODE | TABLES | VIDEOS | {"stills": 1, "report": 1}),
-    ({"render": {"style": "vector"}}, DRAWN),
     ({"policy": {"epsilon": 0.1}}, SIMULATE),
     ({"success": -120}, SIMULATE),
     ({"train": {"attempts": 2}}, NOTHING),

@@ -117,18 +117,8 @@ class Film(Section):
 
 
 class Render(Section):
-    """The size and style of frames."""
+    """The size of frames."""
 
-    style: Literal["gymnasium", "vector"] = "gymnasium"
-    """`gymnasium` renders exactly what `env.render()` returns. `vector` draws the Mountain Cars
-    with smooth edges at any size."""
-    width: integer(160, 3840, multiple_of=2) = 600
-    """The width in pixels. The style `gymnasium` allows only 600."""
-    height: integer(120, 2160, multiple_of=2) = 400
-    """The height in pixels. The style `gymnasium` allows only 400. If the aspect ratio is not 3:2,
-    the scene is centered and the hill continues to the borders."""
-    theme: Literal["light", "dark"] = "light"
-    """The colors of the style `vector`. The style `gymnasium` allows only `light`."""
     scale: integer(1, 20) | None = None
     """The factor by which films and clips enlarge frames, pixel by pixel. `null` is 1 for frames of
     at least 320 rows. For smaller ones it is the smallest factor that gives 480 rows, up to 1,920

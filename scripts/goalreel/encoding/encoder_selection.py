@@ -20,13 +20,6 @@ _X264 = {"small": ("veryfast", 28), "balanced": ("veryfast", 23), "best": ("very
 _X264_DRAWN = _X264 | {"balanced": ("ultrafast", 23)}
 _ONLY_X264 = ("preset", "qp", "crf")
 MOST_PICTURES = 1 << 14  # per assembled episode, without its title card, as in sample_parts
-# The Mountain Car scene is 600 x 400 units. _LOWEST: the lowest row that the car's wheels reach.
-# _HUD_ROWS: height of the HUD at the bottom of the frame, if the scale is at least _SMALLEST.
-_ROWS, _COLUMNS, _LOWEST, _HUD_ROWS, _SMALLEST = 400, 600, 366, 26, 8 / 15
-_MACROBLOCK = 16
-# _HIGHEST: the highest row of the car. The caption starts _CAPTION_ROWS below the top. Its letters
-# have a minimum size, reached at _SMALLEST_LETTERS, and then end _LETTERS pixels below that.
-_HIGHEST, _CAPTION_ROWS, _LETTERS, _SMALLEST_LETTERS = 34, 7, 12, 8 / 18
 
 
 @dataclass(frozen=True)
@@ -60,31 +53,12 @@ def choose(config: Mapping) -> EncoderChoice:
 
 def encoder_errors(config: Mapping) -> Iterator[tuple[str, str]]:
     """Yield an (option, reason) pair for everything that prevents assembling the film."""
-    encode, overlay = config["encode"], config["overlay"]
     for key in _ONLY_X264:
-        if encode[key] is not None:
+        if config["encode"][key] is not None:
             yield f"encode.{key}", f"{key} is an option of x264"
-    if not describe(config["env"]).has_atlas:
-        return
-    height = config["render"]["height"]
-    scale = min(height / _ROWS, config["render"]["width"] / _COLUMNS)
-    if overlay["hud"] and not _hud_fits(height, scale):
-        yield "overlay.hud", "the HUD would share macroblocks with the car at this size"
-    if overlay["caption"] and not _caption_fits(height, scale):
-        yield "overlay.caption", "the caption would share pixels with the car at this size"
     most = MOST_PICTURES - 2  # besides the empty track and the reset
-    if (config["max_episode_steps"] or 0) > most:
+    if describe(config["env"]).has_atlas and (config["max_episode_steps"] or 0) > most:
         yield "max_episode_steps", f"an assembled episode has at most {most:,} steps"
-
-
-def _hud_fits(height: int, scale: float) -> bool:
-    top = max(height - round(_HUD_ROWS * max(scale, _SMALLEST)), 0) & ~1
-    return top // _MACROBLOCK * _MACROBLOCK >= height / 2 + (_LOWEST - _ROWS / 2) * scale
-
-
-def _caption_fits(height: int, scale: float) -> bool:
-    car = height / 2 - (_ROWS / 2 - _HIGHEST) * scale
-    return scale > _SMALLEST_LETTERS or car >= _CAPTION_ROWS * scale + _LETTERS
 
 
 def x264(config: Mapping) -> dict:

@@ -5,13 +5,16 @@ from dataclasses import replace
 import numpy as np
 
 from goalreel.provenance.spec import Spec
-from goalreel.rendering.atlas import Atlas, Style, state_keys
+from goalreel.rendering.atlas import Atlas, state_keys
 from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.gymnasium_style import GymnasiumStyle
 from goalreel.rendering.layers import Layer, cut_patches, join
 from goalreel.simulation.trajectories import Trajectories
 
 
-def render_states(trajectories: Trajectories, atlas: Atlas, style: Style, spec: Spec) -> FrameCache:
+def render_states(
+    trajectories: Trajectories, atlas: Atlas, style: GymnasiumStyle, spec: Spec
+) -> FrameCache:
     """Return the frames of a shard, one per state; each episode starts with its reset state."""
     keys = state_keys(trajectories, style)
     images, atlas = find_images(keys, atlas, style)
@@ -20,7 +23,7 @@ def render_states(trajectories: Trajectories, atlas: Atlas, style: Style, spec: 
     return FrameCache(atlas.background, (car,), trajectories.offsets, trajectories.digest(), spec)
 
 
-def find_images(keys: np.ndarray, atlas: Atlas, style: Style) -> tuple[np.ndarray, Atlas]:
+def find_images(keys: np.ndarray, atlas: Atlas, style: GymnasiumStyle) -> tuple[np.ndarray, Atlas]:
     """Return the image index of each key, (n,) int64, and an atlas that contains all of them.
 
     Rounding at the edge of a pixel can give a key that the atlas lacks. Such images are rendered

@@ -1,6 +1,6 @@
-"""The atlas: every distinct image that an environment can show in a style, rendered once.
+"""The atlas: every distinct frame of a Mountain Car, rendered once.
 
-An atlas depends only on the environment, the style and the drawing libraries, so the user's cache
+An atlas depends only on the environment and the drawing libraries, so the user's cache
 folder keeps it across runs. `Atlas.find` looks up the image of a state by its key. The file is a
 compressed .npz without objects:
 
@@ -12,7 +12,6 @@ compressed .npz without objects:
 """
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,9 +21,7 @@ from goalreel.files import npz
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 from goalreel.rendering.gymnasium_style import GymnasiumStyle
 from goalreel.rendering.layers import Patches, cut_patches
-from goalreel.rendering.vector_style import THEMES, VectorStyle
 
-Style = GymnasiumStyle | VectorStyle
 VERSION = 1
 _KIND = "atlas"
 
@@ -53,14 +50,7 @@ def key_bytes(keys: np.ndarray) -> list[bytes]:
     return [data[start : start + length] for start in range(0, len(data), length)]
 
 
-def make_style(env: str, render: Mapping) -> Style:
-    """Return the style in which a Mountain Car is rendered, by the section `render`."""
-    if render["style"] == "gymnasium":
-        return GymnasiumStyle(env)
-    return VectorStyle(env, (render["width"], render["height"]), THEMES[render["theme"]])
-
-
-def draw_atlas(style: Style, spec: Spec = NO_SPEC) -> Atlas:
+def draw_atlas(style: GymnasiumStyle, spec: Spec = NO_SPEC) -> Atlas:
     """Render every image of a style."""
     keys = style.all_keys()
     background, images = style.draw(keys)
@@ -82,7 +72,7 @@ def read_atlas(path: str | os.PathLike) -> Atlas:
     return Atlas(arrays["keys"], arrays["background"], patches, spec)
 
 
-def state_keys(trajectories, style: Style) -> np.ndarray:
+def state_keys(trajectories, style: GymnasiumStyle) -> np.ndarray:
     """Return the key of each state of a shard, (states, k) int64, in Gymnasium's precision."""
     positions = trajectories.states[:, 0]
     keys = style.keys(positions.astype(np.float32) if style.float32_states else positions)

@@ -21,12 +21,9 @@ from goalreel.rendering.layers import NOTHING, Layer, Patches, join
 from goalreel.rendering.text import Canvas
 from goalreel.simulation.trajectories import Trajectories
 
-# In a frame of 600x400: the caption's first row, font size and width, which ends before the flag.
-# Then the rows from the HUD's top to the border, clear of the hill, and the HUD's font size.
-_TOP, _SIZE, _ROOM, _HUD_TOP, _HUD_SIZE = 7, 18, 520, 26, 15
+_HUD_SIZE = 15  # font size of the HUD in a frame of 600x400
 _STEP, _RETURN, _VELOCITY, _BAR = 12, 100, 232, 300  # the HUD's columns in such a frame
 _BAR_WIDTH, _BAR_HEIGHT = 120, 11
-_SMALLEST = 8 / _HUD_SIZE  # scale of the smallest legible letters
 _PAPER = (33, 37, 43)  # the color of bands
 _SMALL, _LARGE, _WIDE = 320, 480, 1920  # rows and columns, see `fitting_scale`
 
@@ -45,13 +42,8 @@ class TextRows(NamedTuple):
         return canvas.text(text, self.caption_top, self.caption_size, room=self.caption_room)
 
 
-def track_rows(background: np.ndarray) -> TextRows:
-    """Return the rows of text over a Mountain Car's track, (H, W, 3)."""
-    height, width = background.shape[:2]
-    scale = min(height / 400, width / 600)
-    hud = max(scale, _SMALLEST)
-    caption = round(_TOP * scale), _SIZE * scale, round(_ROOM * scale)
-    return TextRows(*caption, max(height - round(_HUD_TOP * hud), 0), _HUD_SIZE * hud)
+# Over a Mountain Car's track the caption ends before the flag, and the HUD is below the hill.
+TRACK_ROWS = TextRows(7, 18, 520, 374, _HUD_SIZE)
 
 
 def captions(template: str, trajectories: Trajectories, env: str, unit: str) -> list[str] | None:
@@ -116,7 +108,7 @@ def add_bands(
     """
     (images,) = cache.layers
     if not isinstance(images, BlockLayer):
-        return cache, track_rows(cache.background)
+        return cache, TRACK_ROWS
     scale = scale or fitting_scale(images.size)
     # An odd image gains a row or column, which its blocks repeat.
     height, width = (length + length % 2 * (scale % 2) for length in images.size)
@@ -136,7 +128,7 @@ def empty_track(background: np.ndarray, env: str, hud: bool) -> tuple[np.ndarray
 
     Also return the range of its rows that no caption or HUD covers.
     """
-    frame, canvas, rows = background.copy(), Canvas(background), track_rows(background)
+    frame, canvas, rows = background.copy(), Canvas(background), TRACK_ROWS
     # At a reset, step, return and velocity are 0.
     patches = [draw(0) for _, draw in _hud_parts(canvas, rows, env).values()] if hud else []
     for patch in patches:

@@ -18,8 +18,9 @@ from goalreel.errors import GoalreelError
 from goalreel.films.render import render_states
 from goalreel.films.scene import Scene, open_scene
 from goalreel.provenance.spec import NO_SPEC, Spec
-from goalreel.rendering.atlas import Atlas, make_style, read_atlas
+from goalreel.rendering.atlas import Atlas, read_atlas
 from goalreel.rendering.frame_cache import FrameCache, max_frame_size, open_cache
+from goalreel.rendering.gymnasium_style import GymnasiumStyle
 from goalreel.rendering.overlay import add_overlay, captions
 from goalreel.simulation.episodes import EpisodeRecorder
 from goalreel.simulation.reaches import simulate_attempts
@@ -98,14 +99,13 @@ class RunAttempts:
         scene, attempts = open_scene(shard.spec.config, self.learned), shard.attempts.take(missing)
         play = partial(simulate_attempts, attempts, scene.env, scene.policy, shard.spec)
         atlas = read_atlas(self.atlas) if self.atlas else None
-        return play_and_render(play, scene, self.config["render"], atlas, NO_SPEC, size)
+        return play_and_render(play, scene, atlas, NO_SPEC, size)
 
 
 @contextlib.contextmanager
 def play_and_render(
     play: Callable[[EpisodeRecorder | None], Trajectories],
     scene: Scene,
-    render: Mapping,
     atlas: Atlas | None,
     spec: Spec,
     size: tuple[int, int] = (0, 0),
@@ -116,7 +116,7 @@ def play_and_render(
     """
     if atlas is not None:
         played = play(None)
-        yield played, render_states(played, atlas, make_style(scene.env.id, render), spec)
+        yield played, render_states(played, atlas, GymnasiumStyle(scene.env.id), spec)
         return
     with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
         path = Path(folder, "frames.npz")

@@ -73,7 +73,7 @@ def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator
     template = "{steps} steps · {outcome}" if isinstance(success, str) else "return {return:g}"
     endings = ("terminated", "truncated") if success is None else ("reached",)
     play = partial(play_attempts, learner, scene, spec)
-    with play_and_render(play, scene, config["render"], atlas, spec) as (played, cache):
+    with play_and_render(play, scene, atlas, spec) as (played, cache):
         rows = [played.episodes.row(i) for i in range(len(played))]
         table = pd.DataFrame({"checkpoint_step": np.repeat(list(learner), attempts)})
         table["attempt"] = played.episodes.attempt + 1

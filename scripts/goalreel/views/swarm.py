@@ -14,17 +14,15 @@ import numpy as np
 from goalreel.arrays import ranges
 from goalreel.errors import GoalreelError
 from goalreel.films.render import find_images
-from goalreel.rendering.atlas import Atlas, Style, state_keys
+from goalreel.rendering.atlas import Atlas, state_keys
+from goalreel.rendering.gymnasium_style import GymnasiumStyle
 from goalreel.rendering.layers import Patches
 from goalreel.rendering.text import draw_text
 from goalreel.simulation.trajectories import Trajectories
 
 _MIN_OPACITY = 0.04  # 10 of 255 levels, so that a single car stays visible
 _MIN_VISIBLE = 1e-4  # share of the background below which it is hidden
-_STRIP, _MARGIN, _LETTERS = 34 / 400, 12 / 400, 16 / 400  # the counter's, in frame heights
-_MIN_SIZE = 8  # font size of the counter in pixels
-_DARK, _LIGHT = 24, 236  # the counter's ink on a light and on a dark background
-_LUMINANCE = (0.2126, 0.7152, 0.0722)  # Rec. ITU-R BT.709-6, 3.2
+_STRIP, _MARGIN, _SIZE, _INK = 34, 12, 16, 24  # the counter's rows, margin, font size and gray
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ def _clear(alpha: float) -> np.ndarray:
     return np.array([*left[:-1], 0.0])
 
 
-def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Swarm:
+def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: GymnasiumStyle) -> Swarm:
     """Return the swarm of all successful episodes. Raises GoalreelError if there are none."""
     # The change in the number of cars that show each image, from frame to frame.
     changes, steps = np.zeros((0, len(atlas.keys)), np.int32), [np.zeros(0, np.int64)]
@@ -131,17 +129,11 @@ def _shape(background: np.ndarray, patches: Patches, image: int) -> np.ndarray:
 
 def _write_counter(frame: np.ndarray, arrived: int, cars: int, step: int) -> None:
     """Write the number of arrived cars over the top of `frame`."""
-    height, width = frame.shape[:2]
-    scale = min(height, width * 2 / 3)  # like Mountain Car's scene
-    size, margin = max(scale * _LETTERS, _MIN_SIZE), round(scale * _MARGIN)
     texts = f"{arrived:,}", f" of {cars:,} arrived · step {step}", f"{cars:,}"
-    count, label, total = (draw_text(text, size, 255, 0) for text in texts)
+    count, label, total = (draw_text(text, _SIZE, 255, 0) for text in texts)
     # Right-align the number, so that the text after it stays in place.
     line = np.hstack([np.zeros_like(total)[:, count.shape[1] :], count, label])
-    if line.shape[1] > width - 2 * margin:
-        line = draw_text(texts[0] + texts[1], size, 255, 0, width - 2 * margin)
-    top = max((round(scale * _STRIP) - len(line)) // 2, 0)
-    area = frame[top : top + len(line), margin : margin + line.shape[1]]
-    ink = _DARK if area.mean(axis=(0, 1)) @ _LUMINANCE > 127 else _LIGHT
+    top = (_STRIP - len(line)) // 2
+    area = frame[top : top + len(line), _MARGIN : _MARGIN + line.shape[1]]
     shares = line[..., None] / np.float32(255)
-    area[:] = np.rint(area + shares * (ink - area.astype(np.float32)))
+    area[:] = np.rint(area + shares * (_INK - area.astype(np.float32)))

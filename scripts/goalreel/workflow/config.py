@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from goalreel.configuration.options import PolicyOptions, Render
+from goalreel.configuration.options import PolicyOptions
 from goalreel.configuration.schema import config_error, read_options
 from goalreel.encoding.encoder_selection import cards, encoder_errors
 from goalreel.environments import gymnasium_ids
@@ -76,7 +76,7 @@ def read_config(user_options: Mapping) -> dict:
     for check, needed in (
         (_environment_errors, ("env", "env_kwargs", "env_wrappers")),
         (_policy_errors, ("env", "policy.name")),
-        (_style_errors, ("env", "render.style")),
+        (_scale_errors, ("env", "render.scale")),
         (_check_errors, ("check",)),
         (policy_errors.training_errors, ("env", "train", "policy")),
         (_check_policy_files, ("env", "env_kwargs", "env_wrappers", "policy")),
@@ -217,19 +217,10 @@ def _creator_errors(config: Mapping) -> Errors:
             yield "policy.file", f"{error}. Set env and env_wrappers as in its training."
 
 
-def _style_errors(config: Mapping) -> Errors:
-    env, render = config["env"], config["render"]
-    has_atlas, scale = describe(env).has_atlas, render["scale"]
-    for key in ("width", "height", "theme") if render["style"] == "gymnasium" else ():
-        fixed = Render.model_fields[key].default
-        if render[key] != fixed:
-            problem = f"{quoted(render[key])} is not allowed with the style gymnasium"
-            yield f"render.{key}", f"{problem}. Use {fixed}, or style=vector (Mountain Cars only)."
-    if has_atlas and scale not in (None, 1):
-        problem = f"'{scale}' is not allowed for {env}"
-        yield "render.scale", f"{problem}. Use 1 or null, or style=vector for another size."
-    if render["style"] == "vector" and not has_atlas:
-        yield "render.style", "'vector' draws only the Mountain Cars. Use gymnasium."
+def _scale_errors(config: Mapping) -> Errors:
+    env, scale = config["env"], config["render"]["scale"]
+    if describe(env).has_atlas and scale not in (None, 1):
+        yield "render.scale", f"'{scale}' is not allowed for {env}. Use 1 or null."
 
 
 def _check_errors(config: Mapping) -> Errors:

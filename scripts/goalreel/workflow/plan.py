@@ -37,7 +37,7 @@ from goalreel.provenance.spec import (
 )
 from goalreel.workflow.run import SHARDED, Run
 from goalreel.workflow.run_checks import check_comparable
-from goalreel.workflow.stages import ARTISTS, STAGES, Source, sources
+from goalreel.workflow.stages import STAGES, Source, sources
 from goalreel.workflow.used_when import excluded_modules
 
 _REPEATED = ("lock", "check", "verify")  # stages that rerun even if nothing changed
@@ -145,8 +145,7 @@ class Plan:
         """Return the versions of the tools that affect a stage's result."""
         tools = dict.fromkeys(STAGES[stage].tools)
         if tools.pop("artist", 0) is None:
-            style = self.run.config["render"]["style"]
-            tools[ARTISTS[style] if self.run.env.has_atlas else "gymnasium"] = None
+            tools["pygame-ce" if self.run.env.has_atlas else "gymnasium"] = None
         if tools.pop("player", 0) is None:
             tools |= dict.fromkeys(self._player())
         return {tool: _version(tool) for tool in tools}
@@ -157,7 +156,7 @@ class Plan:
         tools = [*policy_tools(config["policy"]), *(["torch"] if self._own_network else [])]
         if run.env.computed:
             sees_pictures = run.policy == "trained"
-            return [*tools, ARTISTS["gymnasium"], "pillow"] if sees_pictures else tools
+            return [*tools, "pygame-ce", "pillow"] if sees_pictures else tools
         wrappers = wrapper_modules(config["env_wrappers"])
         return ["gymnasium", *environment_tools(config["env"], wrappers), *tools]
 

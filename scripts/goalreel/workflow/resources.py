@@ -14,10 +14,9 @@ from goalreel.workflow.stages import STAGES
 _OWN_MB = 400  # for the Snakemake process of the job, with a cluster's plugins
 _OWN_MINUTES = 3  # for its start, and a slow file system
 _SLOWER = 5  # factor for older cores and shared nodes
-_PICTURE = 600 * 400  # pixels of the measured frames
 _STEP_MB = 100  # the unit of requested memory
 _EPISODE_STEPS = 1000  # of an episode without max_episode_steps; few take as long as Atari's 27,000
-# A shard that goalreel steps: MB, MB per reach, MB per frame of 600x400, ms per reach.
+# A shard that goalreel steps: MB, MB per reach, MB of frames, ms per reach.
 _COMPUTED = {"simulate": (60, 0.015, 0, 0.4), "render": (150, 0.04, 25, 0.7)}
 _COMPUTED |= {"encode": (100, 0.3, 120, 4), "play": (60, 0.015, 0, 0.4)}
 _X264_MS = 130.0  # to encode a reach with x264
@@ -38,7 +37,7 @@ def memory_mb(stage: str, run: Run, threads: int = 1) -> int:
     """Return the memory that a job of a stage needs, in MB."""
     covered, train = run.covered(STAGES[stage].scope), run.config["train"]
     mb, each, picture, _ = _COMPUTED.get(stage, _OTHERS)
-    used = mb + each * covered + picture * _pictures(run)
+    used = mb + each * covered + picture
     if stage in _PLAYED and not run.env.computed:
         mb, each, _ = _PLAYED[stage]
         used = mb + each * _steps(run) * covered
@@ -62,12 +61,12 @@ def run_minutes(stage: str, run: Run, threads: int = 1) -> int:
     elif stage == "verify":
         ms = 10_000 + 50 * covered + _PLAYED["simulate"][-1] * frames / threads
     elif stage not in _COMPUTED:
-        ms = _OTHERS_MINUTES * 60_000 / _SLOWER + reach_ms * covered * _pictures(run) + 20 * frames
+        ms = _OTHERS_MINUTES * 60_000 / _SLOWER + reach_ms * covered + 20 * frames
     elif not run.env.computed:
         ms = 1000 + _PLAYED[stage][-1] * frames
     else:
         reach_ms = _X264_MS if stage == "encode" and not run.encoder.assembled else reach_ms
-        ms = (1000 + reach_ms * covered) * _pictures(run)
+        ms = 1000 + reach_ms * covered
         ms += _NETWORK_MS * covered if stage == run.player and run.policy == "trained" else 0
     return _OWN_MINUTES + int(_SLOWER * ms / 60_000)
 
@@ -83,9 +82,3 @@ def _steps(run: Run) -> int:
         return 0
     limit = find_spec(run.config["env"]).max_episode_steps or _EPISODE_STEPS
     return run.config["max_episode_steps"] or min(limit, _EPISODE_STEPS)
-
-
-def _pictures(run: Run) -> float:
-    """Return the size of a frame as a multiple of 600x400, 1 if Gymnasium renders it."""
-    render = run.config["render"]
-    return render["width"] * render["height"] / _PICTURE if run.env.has_atlas else 1

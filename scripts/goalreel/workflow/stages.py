@@ -174,7 +174,7 @@ FILM = {
         "Draw each distinct frame of the environment once.",
         outputs={"output": "atlas.npz"},
         **_OF_ATLAS,
-        config=("env", "render"),
+        config=("env",),
         tools=("numpy", "artist"),
         scope="any",
         local=True,
@@ -185,7 +185,7 @@ FILM = {
         outputs={"output": "coded_atlas.npz"},
         when=lambda run: run.encoder.assembled,
         needs="an assembled film: encode={encoder: prebuilt}",
-        config=("env", "render", "overlay.hud", "film_encoder"),
+        config=("env", "overlay.hud", "film_encoder"),
         tools=_ENCODING,
         scope="any",
         local=True,
@@ -195,7 +195,7 @@ FILM = {
         inputs={"atlas": "atlas", "trajectories": "simulate"},
         outputs={"output": "frames/{shard}.npz"},
         **_OF_ATLAS,
-        config=("env", "render"),
+        config=("env",),
         tools=("numpy", "artist"),
         scope="shard",
     ),
@@ -290,7 +290,7 @@ _VIEWS = {
         inputs={"atlas": "atlas", "trajectories": "simulate"},
         outputs={"output": "swarm.mp4"},
         **_OF_ATLAS,
-        config=(*_VIDEO, "render"),
+        config=_VIDEO,
         tools=(*_ENCODING, "artist"),
     ),
     "phase": Stage(
@@ -429,5 +429,3 @@ STAGES["verify"] = Stage(
 # Targets that are independent of the film. The results folder may hold a run of any policy.
 APART = {name for name, stage in STAGES.items() if not stage.is_of_run}
 VIEWS = {*_TRAININGS, *_VIEWS} - {"train"}  # a film may need the training
-# The package that draws a style, the tool "artist" of the stages above.
-ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}

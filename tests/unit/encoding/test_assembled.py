@@ -38,7 +38,6 @@ from goalreel.h264.nal import IDR, PPS, SLICE, SPS, pack
 from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
 from goalreel.mp4.reader import read_index
 from goalreel.rendering.layers import NOTHING
-from goalreel.rendering.vector_style import THEMES, VectorStyle
 
 SIZE = (600, 400)
 CASES = {
@@ -156,28 +155,13 @@ def test_film_has_each_frame_once_and_keyframe_per_episode(films, name):
     assert idrs == keys and set(map(type_of, units)) == {SLICE, IDR, SPS, PPS}
 
 
-# In small frames a larger part is car and text, so their PSNR is lower.
-LOOKS = [(STYLES[env], hud, 3, 1, 49) for env, hud in ((DISCRETE, False), (CONTINUOUS, True))]
-LOOKS += [
-    (VectorStyle(DISCRETE, size, THEMES[theme]), hud, 1, 23, least)
-    for size, theme, hud, least in (
-        ((1280, 720), "light", True, 51),
-        ((1920, 1080), "dark", True, 52),
-        ((1080, 1920), "light", False, 54),
-        ((320, 240), "dark", True, 47),
-        ((960, 540), "light", True, 50),
-    )
-]
-
-
-@pytest.mark.parametrize(("style", "hud", "reaches", "every", "least"), LOOKS)
-def test_frames_are_close_to_frame_cache(style, hud, reaches, every, least, tmp_path):
-    trajectories = every_nth_state(simulated(style.env, range(reaches)), every)
-    film = assembled(tmp_path / "f.mp4", style, trajectories, hud=hud)
+@pytest.mark.parametrize(("env", "hud"), [(DISCRETE, False), (CONTINUOUS, True)])
+def test_frames_are_close_to_frame_cache(env, hud, tmp_path):
+    film = assembled(tmp_path / "f.mp4", STYLES[env], simulated(env, range(3)), hud=hud)
     shown = decode_strictly(byte_stream(film.path))
     values = psnr(shown, film.cache)
     assert shown.shape[1:] == (film.size[1] * 3 // 2, film.size[0])
-    assert values.min() >= least and values.mean() >= least + 1
+    assert values.min() >= 49 and values.mean() >= 50
     for picture, frame in zip(shown, Yuv420p(film.cache).frames(), strict=True):
         chroma = picture[film.size[1] :].astype(int) - frame[film.size[1] :]
         assert np.square(chroma).mean() < 255**2 / 10**4, "40 dB"

@@ -17,7 +17,6 @@ from goalreel.films.segment import assemble_segment
 from goalreel.provenance.spec import NO_SPEC, Spec, canonical, parse_spec
 from goalreel.rendering.atlas import Atlas, state_keys
 from goalreel.rendering.overlay import add_overlay, empty_track
-from goalreel.rendering.vector_style import THEMES, VectorStyle
 from goalreel.workflow.config import load_config
 
 
@@ -82,10 +81,6 @@ def config(**given) -> dict:
     return load_config(given)
 
 
-def vector(width: int, height: int) -> dict:
-    return {"style": "vector", "width": width, "height": height}
-
-
 HUD, PREBUILT = {"hud": True}, {"encoder": "prebuilt"}
 RANDOM = {"name": "random"}
 # Options, the option that prevents assembling, the reason in the summary.
@@ -93,13 +88,9 @@ CASES = [
     ({}, None, ""),
     ({"env": CONTINUOUS}, None, ""),
     ({"overlay": HUD}, None, ""),
-    ({"overlay": HUD, "render": vector(1280, 720)}, None, ""),
-    ({"render": vector(240, 160), "overlay": {"caption": ""}}, None, ""),
     ({"encode": {"preset": "fast"}}, "encode.preset", "preset is an option of x264"),
     ({"encode": {"qp": 30}}, "encode.qp", "qp is an option of x264"),
     ({"encode": {"crf": 23.0}}, "encode.crf", "crf is an option of x264"),
-    ({"overlay": HUD, "render": vector(600, 408)}, "overlay.hud", "the HUD would share"),
-    ({"render": vector(240, 160)}, "overlay.caption", "the caption would share"),
     ({"max_episode_steps": 16_382}, None, ""),
     ({"max_episode_steps": 16_383}, "max_episode_steps", "an assembled episode has at most 16"),
 ]
@@ -142,25 +133,3 @@ def test_x264_settings_come_from_options_or_quality():
     for quality in ("small", "balanced", "best"):
         settings = x264(config(encode={"quality": quality}))
         assert settings["preset"] == "veryfast" and 0 < settings["qp"] < 30
-
-
-# Keys of the lowest and highest positions of the car, in quarters of a unit.
-LOWEST, HIGHEST = (871, 931, 932), (2256, 2338, 2339)
-SIDES = [160, 300, 600, 606]
-HEIGHTS = [120, 160, 176, 240, 404, 406]
-
-
-@pytest.mark.parametrize("width", SIDES)
-def test_hud_and_caption_fit_if_car_leaves_room(width):
-    preventing = set()
-    for height in HEIGHTS:
-        style = VectorStyle(DISCRETE, (width, height), THEMES["light"])
-        atlas = atlas_of(style, np.array([*LOWEST, *HIGHEST])[:, None])
-        (_, clear), boxes = empty_track(atlas.background, DISCRETE, True), atlas.patches.boxes
-        against = dict(encoder_errors(config(overlay=HUD, render=vector(width, height))))
-        slices = clear[1] // 16 * 16
-        room = (boxes[:, 0] + boxes[:, 2]).max() <= slices and -(-clear[0] // 16) < clear[1] // 16
-        assert room or "overlay.hud" in against, height
-        assert boxes[:, 0].min() >= clear[0] or "overlay.caption" in against, height
-        preventing.add(tuple(against))
-    assert len(preventing) > 1, "neither always nor never"

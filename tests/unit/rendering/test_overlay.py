@@ -13,7 +13,7 @@ from gymnasium_frames import played
 from goalreel.encoding.encoder_selection import card_frames
 from goalreel.errors import GoalreelError
 from goalreel.rendering.frame_cache import FrameCache
-from goalreel.rendering.overlay import add_overlay, captions, fitting_scale, hud_layers, track_rows
+from goalreel.rendering.overlay import TRACK_ROWS, add_overlay, captions, fitting_scale, hud_layers
 from goalreel.rendering.text import Canvas
 
 TOP, BOTTOM = 35, 369  # the rows between show the car and the hill
@@ -159,7 +159,7 @@ def test_small_frames_scale_to_480_rows_within_1920_columns(size, scale):
 def test_hud_parts_stay_apart_and_inside_the_frame(trajectories, size):
     width, height = size
     canvas = Canvas(np.full((height, width, 3), 255, np.uint8))
-    layers = hud_layers(canvas, track_rows(canvas.background), trajectories, DISCRETE)
+    layers = hud_layers(canvas, TRACK_ROWS, trajectories, DISCRETE)
     assert layers[0].name == "step"
     boxes = [(layer.patches.boxes[:, 1].min(), layer) for layer in layers]
     for (_, one), (start, _) in itertools.pairwise(boxes):

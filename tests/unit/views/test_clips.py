@@ -9,7 +9,7 @@ import gymnasium_frames
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import DISCRETE, GYMNASIUM, LOSSLESS, decoded, rendered, simulated
+from conftest import DISCRETE, LOSSLESS, decoded, rendered, simulated
 from frames import film
 from recordings import kept, stand_in_for_moviepy
 
@@ -27,7 +27,7 @@ from goalreel.views.clips import choose_clips, write_clips
 from goalreel.views.triggers import select_episodes, select_steps
 
 SHAKY = {"name": "pump", "epsilon": 0.45}
-CONFIG = {"env": DISCRETE, "overlay.caption": "", "overlay.hud": False, "render": GYMNASIUM}
+CONFIG = {"env": DISCRETE, "overlay.caption": "", "overlay.hud": False, "render": {"scale": 1}}
 CONFIG |= {"film.fps": 30, "view_encoder": LOSSLESS, "unit": "reach"}
 SPEC = parse_spec(json.dumps({"stage": "clips", "config": CONFIG}))
 OPTIONS = {"episode_trigger": "capped_cubic", "step_trigger": None}

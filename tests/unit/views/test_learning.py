@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from assembling import packets_of
-from conftest import DISCRETE, GYMNASIUM, HARSH, LOSSLESS, decoded
+from conftest import DISCRETE, HARSH, LOSSLESS, decoded
 from trained_policies import random_policy
 
 from goalreel.encoding.yuv import Yuv420p
@@ -21,7 +21,7 @@ from goalreel.policies.parameters import pixel_kwargs
 from goalreel.policies.policy import RulePolicy, pump
 from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.rendering.atlas import write_atlas
-from goalreel.rendering.overlay import track_rows
+from goalreel.rendering.overlay import TRACK_ROWS
 from goalreel.rendering.text import Canvas
 from goalreel.views.learning_film import learning_film, read_learner, write_film
 from training_progress import training_progress as stage
@@ -30,7 +30,7 @@ ATTEMPTS, CARD, SEED = 2, 3, 2025
 CONFIG = {"env": DISCRETE, "seed": SEED, "success": "terminated", "unit": "reach"}
 CONFIG |= {"learner": {"name": "trained"}, "train.attempts": ATTEMPTS, "film.fps": 30}
 CONFIG |= {"overlay.title_card": 0.1, "overlay.hud": False, "view_encoder": LOSSLESS}
-CONFIG |= {"render": GYMNASIUM | {"scale": 1}}
+CONFIG |= {"render": {"scale": 1}}
 LABEL_HEIGHT = 35  # pixel rows without the car
 
 
@@ -88,7 +88,7 @@ def test_learning_film_shows_gymnasium_frames_below_labels(film, atlases):
 
 def test_labels_and_chapters_match_the_table(film):
     (label,) = [layer for layer in film.cache.layers if layer.name == "caption"]
-    canvas, rows = Canvas(film.cache.background), track_rows(film.cache.background)
+    canvas = Canvas(film.cache.background)
     starts = film.cache.offsets[:-1].tolist()
     for row, chapter, start in zip(rows_of(film), film.chapters, starts, strict=True):
         after = "1 decision" if row["checkpoint_step"] == 1 else "60 decisions"
@@ -96,7 +96,7 @@ def test_labels_and_chapters_match_the_table(film):
         text = f"After {after} · attempt {row['attempt']} of {ATTEMPTS} · {outcome}"
         assert chapter.title == text
         shown = label.patches.take(label.index[[start]])
-        assert np.array_equal(shown.pixels, rows.caption(canvas, text).pixels)
+        assert np.array_equal(shown.pixels, TRACK_ROWS.caption(canvas, text).pixels)
 
 
 def test_checkpoints_start_from_the_seeds_of_the_film(film):
@@ -135,7 +135,7 @@ def test_file_holds_frames_keyframes_and_chapters(film, tmp_path):
 
 
 EPISODES = {"env_wrappers": [], "max_episode_steps": 60, "success": None, "unit": "episode"}
-EPISODES |= {"render": GYMNASIUM | {"scale": None}}
+EPISODES |= {"render": {"scale": None}}
 KWARGS = {"CartPole-v1": {"sutton_barto_reward": True}, "ALE/Freeway-v5": pixel_kwargs("ALE/")}
 
 

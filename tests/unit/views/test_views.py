@@ -13,7 +13,6 @@ from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import read_index
 from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.rendering.gymnasium_style import keys
-from goalreel.rendering.layers import Patches
 from goalreel.rendering.text import draw_text
 from goalreel.simulation.trajectories import Trajectories, read_trajectories, write_trajectories
 from goalreel.views.phase import read_trails
@@ -109,24 +108,6 @@ def test_counter_shows_the_number_of_arrived_cars(atlases):
     changed = swarm.frame(0)[:STRIP] != atlases[DISCRETE].background[:STRIP]
     rows, columns = np.nonzero(changed.any(axis=2))
     assert rows.min() > 0 and columns.max() < 300, "away from the flag"
-
-
-def test_counter_on_dark_larger_frame_is_light_and_larger(atlases):
-    small = atlases[DISCRETE]
-    background = 255 - small.background.repeat(2, axis=0).repeat(2, axis=1)
-    pixels = []
-    for number, (_, _, height, width) in enumerate(small.patches.boxes.tolist()):
-        start, end = small.patches.offsets[number : number + 2]
-        patch = 255 - small.patches.pixels[start:end].reshape(height, width, 3)
-        pixels.append(patch.repeat(2, axis=0).repeat(2, axis=1).reshape(-1, 3))
-    patches = Patches(small.patches.boxes * 2, np.concatenate(pixels))
-    dark = replace(small, background=background, patches=patches)
-    shard = simulated(reaches=range(3))
-    frame = swarm_of(shard, atlases=atlases, atlas=dark).frame(50)
-    assert has_text(frame, " of 3 arrived · step 50", 32, (236, 236, 236), (0, 0, 0))
-    light = swarm_of(shard, atlases=atlases).frame(50)
-    inverted = 255 - light.repeat(2, axis=0).repeat(2, axis=1)
-    assert np.abs(frame[2 * STRIP :].astype(int) - inverted[2 * STRIP :]).max() <= 1
 
 
 def test_swarm_does_not_depend_on_the_shards(atlases, tmp_path):

@@ -111,7 +111,6 @@ WHOLE = "is not allowed. Use an integer from 1 to 1000000000."
 FOLDER = "is not allowed. Use a folder's path without {, } or <name>"
 TIME, STACK = (f"gymnasium.wrappers:{name}Observation" for name in ("TimeAware", "FrameStack"))
 CART = {"env": "CartPole-v1", "policy": RANDOM}
-DRAWN_AS = {"style": "vector", "width": 855}
 
 
 def trigger(value) -> dict:
@@ -164,9 +163,6 @@ FAULTS = [
     ({"clips": {"step_trigger": [3, -1]}}, "clips.step_trigger.1: '-1' is not allowed. Use an"),
     ({"clips": {"name_prefix": "a\nb"}}, r"clips.name_prefix: 'a\nb' is not allowed. Use 1 to"),
     ({"overlay": {"hud": "maybe"}}, "overlay.hud: 'maybe' is not allowed. Use true or false."),
-    ({"render": {"width": 1920}}, "render.width: '1920' is not allowed with the style gymnasium"),
-    ({"render": DRAWN_AS}, "render.width: '855' is not allowed. Use an even integer from 160 to"),
-    (CART | {"render": {"style": "vector"}}, "render.style: 'vector' draws only the Mountain Cars"),
     *(({"results": name}, f"results: {name!r} {FOLDER}") for name in ("{b}", "<a>/b", "-x", "~/x")),
     ({"env_wrappers": [TIME]}, f"env_wrappers: Not supported for {DISCRETE}, which goalreel steps"),
     (
@@ -282,15 +278,6 @@ def test_missing_stable_baselines3_names_the_installation(monkeypatch):
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
     said = faults(policy={"name": "sb3", "file": str(SCHEMA), "algorithm": "PPO"})
     assert "needs the package stable-baselines3" in said and "pip install" in said
-
-
-def test_only_vector_style_accepts_sizes_and_themes():
-    asked = {"style": "vector", "width": 3840, "height": 2160, "theme": "dark"}
-    assert load(render=asked | {"width": "3840"})["render"] == asked | {"scale": 1}
-    fixed = {"style": "gymnasium", "width": 600, "height": 400, "theme": "light"}
-    assert load(render=fixed) == load()
-    said = faults(render={"width": 1280, "height": 720, "theme": "dark"})
-    assert "has 3 errors" in said
 
 
 def test_run_without_options_gets_policy_and_folder_of_its_env(tmp_path, monkeypatch):

@@ -24,6 +24,7 @@ from goalreel.environments.atari_loading import Loading
 from goalreel.environments.drawing import car_racing
 from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.drawing.frame_memo import FrameMemo
+from goalreel.environments.drawing.mujoco_scene import use_context
 from goalreel.environments.gymnasium_ids import find_spec, load_creator
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import apply_wrappers
@@ -293,6 +294,7 @@ class Instance:
 
     def render(self) -> object:
         """Return a new frame from `env.render()`."""
+        use_context(self.env.unwrapped)
         return to_rgb(self._call("render", self.env.render))
 
     def frame(self) -> object:

@@ -16,6 +16,7 @@ from goalreel.environments.drawing.atari_screen import AtariColors, AtariScreen
 from goalreel.environments.drawing.bipedal_walker import BipedalWalkerScene, next_lidar
 from goalreel.environments.drawing.block_store import SIDE, BlockFrame, BlockReader, BlockStore
 from goalreel.environments.drawing.lunar_lander import LunarLanderScene, fade_particles
+from goalreel.environments.drawing.mujoco_scene import MujocoScene, is_mujoco
 
 _MAX_KEPT = 1 << 13  # blocks or frames in memory, 6 MB and about 30 MB
 
@@ -82,6 +83,10 @@ class FrameMemo:
         if kind.__module__ == "gymnasium.envs.box2d.car_racing":
             frame = car_racing.scene_of(unwrapped).frame(unwrapped)
             return env.render() if frame is None else frame
+        if is_mujoco(unwrapped):
+            if unwrapped not in self._scenes:
+                self._scenes[unwrapped] = MujocoScene(unwrapped)
+            return self._scenes[unwrapped].frame(unwrapped)
         if kind.__module__.startswith("minigrid.") and not unwrapped.agent_pov:
             has_blocks = unwrapped.tile_size % SIDE == 0
             return self._render_minigrid(unwrapped, observation) if has_blocks else env.render()

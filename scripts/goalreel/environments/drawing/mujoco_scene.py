@@ -1,0 +1,272 @@
+"""Render MuJoCo's frames as Gymnasium does, but draw the shadow map only where something moved.
+
+`mjr_render` clears a map of 4096x4096 texels and draws the floor into it for each frame. Its
+framebuffer can be replaced by one of a single texel, in which that pass draws nothing. The map,
+which it still reads, is then repaired here: the floor, drawn once, is copied over the place where
+the robot was, and the robot is drawn again by the lists of the context. Gymnasium reads a depth
+image too, which nobody needs.
+Source: src/render/classic/render_gl3.c and render_context.c of MuJoCo, and `OffScreenViewer` in
+gymnasium/envs/mujoco/mujoco_rendering.py (1.4.0).
+"""
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from goalreel.errors import GoalreelError
+
+_CHECK_EVERY = 16  # frames, of which one is compared with Gymnasium's
+_MARGIN = 4  # texels around a geom
+# The order of the lists of shapes in a context.
+_SPHERE, _TOP, _BOTTOM, _CYLINDER, _OPEN_CYLINDER = range(5)
+
+
+def is_mujoco(env) -> bool:
+    """Return whether Gymnasium's own renderer of MuJoCo renders an unwrapped environment."""
+    base = sys.modules.get("gymnasium.envs.mujoco.mujoco_env")
+    return base is not None and getattr(type(env), "render", None) is base.MujocoEnv.render
+
+
+def use_context(env) -> None:
+    """Make the OpenGL context of an environment the current one, if it has any.
+
+    Gymnasium renders in that of the newest environment, whose shadow map it overwrites.
+    """
+    viewer = getattr(getattr(env, "mujoco_renderer", None), "viewer", None)
+    if viewer is not None:
+        viewer.make_context_current()
+
+
+class MujocoScene:
+    """Renders the frames of one environment, in its own OpenGL context."""
+
+    def __init__(self, env):
+        """Start in an environment that has been reset."""
+        self._viewer = env.mujoco_renderer._get_viewer("rgb_array")
+        self._count, self._is_exact, self._shadow = 0, True, None
+
+    def frame(self, env) -> np.ndarray:
+        """Return the frame of `env.render()`, (H, W, 3) uint8.
+
+        Raises GoalreelError if it differs from Gymnasium's, except for the first frame: then
+        Gymnasium renders all.
+        """
+        use_context(env)
+        if not self._is_exact or self._viewer._markers or self._viewer._overlays:
+            return env.render()
+        ours, number = self._render(env), self._count
+        self._count += 1
+        if number % _CHECK_EVERY == 0 and not np.array_equal(ours, theirs := env.render()):
+            if number:
+                raise GoalreelError(
+                    f"env: Frame {number} of {env.spec.id} differs from that of env.render(). "
+                    "Please report this with the versions of mujoco and of OpenGL."
+                )
+            self._is_exact = False
+            return theirs
+        return ours
+
+    def _render(self, env) -> np.ndarray:
+        import mujoco
+
+        viewer, camera = self._viewer, env.mujoco_renderer.camera_id
+        if camera is not None:
+            kinds = mujoco.mjtCamera
+            viewer.cam.type = kinds.mjCAMERA_FREE if camera == -1 else kinds.mjCAMERA_FIXED
+            viewer.cam.fixedcamid = camera
+        scene = viewer.model, viewer.data, viewer.vopt, viewer.pert, viewer.cam
+        mujoco.mjv_updateScene(*scene, mujoco.mjtCatBit.mjCAT_ALL, viewer.scn)
+        if self._shadow is None:
+            self._shadow = ShadowMap(viewer)
+        framebuffer = viewer.con.shadowFBO
+        if self._shadow.repair():
+            viewer.con.shadowFBO = self._shadow.texel
+        mujoco.mjr_render(viewer.viewport, viewer.scn, viewer.con)
+        viewer.con.shadowFBO = framebuffer
+        pixels = np.empty((viewer.viewport.height, viewer.viewport.width, 3), np.uint8)
+        mujoco.mjr_readPixels(pixels.reshape(-1), None, viewer.viewport, viewer.con)
+        return pixels[::-1]
+
+
+class ShadowMap:
+    """The shadow map of a context, for one directional light with shadows that stands still."""
+
+    def __init__(self, viewer):
+        """Draw the floor, given a viewer whose scene is up to date."""
+        import mujoco
+
+        self._scene, self._context = viewer.scn, viewer.con
+        self._kinds, self._decor = mujoco.mjtGeom, mujoco.mjtCatBit.mjCAT_DECOR
+        lights = [light for light in self._first(viewer.scn.lights, "nlight") if light.castshadow]
+        kinds = [light.type for light in lights]
+        self._is_known = kinds == [mujoco.mjtLightType.mjLIGHT_DIRECTIONAL] and not viewer.scn.nskin
+        if not self._is_known:
+            return
+        (self._light,), self._size = lights, viewer.con.shadowSize
+        self._place = tuple(self._light.pos), tuple(self._light.dir)
+        self._view = _view_along(self._light.dir)
+        self.texel, _ = self._new_target(1)
+        floor_map, self._floor = self._new_target(self._size)
+        self._last_box = 0, 0, self._size, self._size
+        geoms = self._geoms()
+        self._draw(floor_map, [geom for geom in geoms if geom.type == self._kinds.mjGEOM_PLANE])
+
+    def repair(self) -> bool:
+        """Draw the geoms of the scene; return whether that is possible."""
+        from OpenGL import GL
+
+        if not self._is_known or (tuple(self._light.pos), tuple(self._light.dir)) != self._place:
+            return False
+        geoms = [geom for geom in self._geoms() if geom.type != self._kinds.mjGEOM_PLANE]
+        if not {geom.type for geom in geoms} <= self._drawn_kinds:
+            return False
+        box = self._box(geoms)
+        for x, y, width, height in (self._last_box, box):
+            place = GL.GL_TEXTURE_2D, 0, x, y, 0
+            size = width, height, 1
+            GL.glCopyImageSubData(self._floor, *place, self._context.shadowTex, *place, *size)
+        self._last_box = box
+        self._draw(self._context.shadowFBO, geoms, box)
+        return True
+
+    @property
+    def _drawn_kinds(self) -> set:
+        kinds = self._kinds
+        round_kinds = {kinds.mjGEOM_SPHERE, kinds.mjGEOM_ELLIPSOID, kinds.mjGEOM_CAPSULE}
+        return round_kinds | {kinds.mjGEOM_CYLINDER}
+
+    def _first(self, items: Sequence, count: str) -> list:
+        return [items[i] for i in range(getattr(self._scene, count))]
+
+    def _geoms(self) -> list:
+        geoms = self._first(self._scene.geoms, "ngeom")
+        return [geom for geom in geoms if geom.category != self._decor]
+
+    def _new_target(self, size: int) -> tuple[int, int]:
+        """Return a framebuffer of size x size texels, and its depth texture."""
+        from OpenGL import GL
+
+        framebuffer, texture = GL.glGenFramebuffers(1), GL.glGenTextures(1)
+        GL.glBindTexture(GL.GL_TEXTURE_2D, self._context.shadowTex)
+        level = GL.GL_TEXTURE_2D, 0, GL.GL_TEXTURE_INTERNAL_FORMAT
+        kind = int(GL.glGetTexLevelParameteriv(*level))
+        GL.glBindTexture(GL.GL_TEXTURE_2D, texture)
+        GL.glTexStorage2D(GL.GL_TEXTURE_2D, 1, kind, size, size)
+        GL.glBindTexture(GL.GL_TEXTURE_2D, 0)
+        GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, framebuffer)
+        depth = GL.GL_DEPTH_ATTACHMENT, GL.GL_TEXTURE_2D, texture, 0
+        GL.glFramebufferTexture2D(GL.GL_FRAMEBUFFER, *depth)
+        GL.glDrawBuffer(GL.GL_NONE)
+        GL.glReadBuffer(GL.GL_NONE)
+        return int(framebuffer), int(texture)
+
+    def _box(self, geoms: list) -> tuple[int, int, int, int]:
+        """Return the texels that geoms may cover: left, bottom, width and height."""
+        places = np.array([geom.pos for geom in geoms]) - self._light.pos
+        places = places @ self._view[:2, :3].T
+        reach = np.array([[geom.size.sum()] for geom in geoms])
+        ends = np.array([(places - reach).min(axis=0), (places + reach).max(axis=0)])
+        ends = 1 + (ends / self._context.shadowClip + 1) / 2 * (self._size - 2)
+        ends += [[-_MARGIN], [_MARGIN]]
+        low, high = np.clip(ends, 0, self._size).astype(int).tolist()
+        return (*low, high[0] - low[0], high[1] - low[1])
+
+    def _draw(self, framebuffer: int, geoms: list, box: tuple | None = None) -> None:
+        """Draw geoms inside of a box, or into a map that it clears, as `mjr_render` does."""
+        import mujoco
+        from OpenGL import GL
+
+        context, cameras, clip = self._context, self._scene.camera, _clip_control()
+        near = (cameras[0].frustum_near + cameras[1].frustum_near) / 2
+        far = (cameras[0].frustum_far + cameras[1].frustum_far) / 2
+        GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, framebuffer)
+        GL.glDrawBuffer(GL.GL_NONE)
+        GL.glDepthMask(True)
+        GL.glDisable(GL.GL_SCISSOR_TEST)
+        if box:
+            GL.glEnable(GL.GL_SCISSOR_TEST)
+            GL.glScissor(*box)
+        else:
+            GL.glClearDepth(0.0)
+            GL.glClear(GL.GL_DEPTH_BUFFER_BIT)
+        GL.glViewport(1, 1, self._size - 2, self._size - 2)
+        GL.glEnable(GL.GL_DEPTH_TEST)
+        GL.glDepthFunc(GL.GL_GEQUAL)
+        GL.glMatrixMode(GL.GL_PROJECTION)
+        GL.glLoadIdentity()
+        if clip:
+            clip(GL.GL_LOWER_LEFT, GL.GL_ZERO_TO_ONE)
+            GL.glTranslatef(0, 0, 0.5)
+        GL.glScalef(1, 1, -0.5 if clip else -1)
+        half = context.shadowClip
+        GL.glOrtho(-half, half, -half, half, near, far)
+        GL.glMatrixMode(GL.GL_MODELVIEW)
+        GL.glLoadIdentity()
+        GL.glMultMatrixf(self._view.T.copy())
+        GL.glTranslatef(*(-self._light.pos).tolist())
+        GL.glShadeModel(GL.GL_FLAT)
+        for state in (GL.GL_LIGHTING, GL.GL_CULL_FACE, GL.GL_MULTISAMPLE):
+            GL.glDisable(state)
+        GL.glColorMask(0, 0, 0, 0)
+        GL.glEnable(GL.GL_POLYGON_OFFSET_FILL)
+        GL.glPolygonOffset(*((-1.5, -4.0) if clip else (-16.0, -512.0)))
+        for geom in geoms:
+            self._draw_geom(geom)
+        for state in (GL.GL_POLYGON_OFFSET_FILL, GL.GL_SCISSOR_TEST):
+            GL.glDisable(state)
+        GL.glColorMask(1, 1, 1, 1)
+        GL.glEnable(GL.GL_MULTISAMPLE)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, context)
+
+    def _draw_geom(self, geom) -> None:
+        from OpenGL import GL
+
+        shapes, kinds = self._context.baseBuiltin, self._kinds
+        place = np.eye(4, dtype=np.float32)
+        place[:3, :3], (a, b, c) = geom.mat.T, geom.size
+        GL.glPushMatrix()
+        GL.glTranslatef(*geom.pos.tolist())
+        GL.glMultMatrixf(place)
+        if geom.type == kinds.mjGEOM_PLANE and geom.dataid >= 0:
+            GL.glCallList(self._context.basePlane + geom.dataid + 1)
+        elif geom.type == kinds.mjGEOM_PLANE:
+            GL.glScalef(a, b, 1)
+            GL.glCallList(self._context.basePlane)
+        elif geom.type == kinds.mjGEOM_CAPSULE:
+            radius = np.float32(0.5 * float(a + b))  # the rounding of C
+            GL.glScalef(a, b, c)
+            GL.glCallList(shapes + _OPEN_CYLINDER)
+            GL.glScalef(1, 1, radius / c)
+            GL.glTranslatef(0, 0, (c - radius) / radius)
+            GL.glCallList(shapes + _TOP)
+            GL.glTranslatef(0, 0, 2 * (radius - c) / radius)
+            GL.glCallList(shapes + _BOTTOM)
+        else:
+            GL.glScalef(a, b, c)
+            GL.glCallList(shapes + (_CYLINDER if geom.type == kinds.mjGEOM_CYLINDER else _SPHERE))
+        GL.glPopMatrix()
+
+
+def _view_along(direction: np.ndarray) -> np.ndarray:
+    """Return the matrix of a view in a direction, (4, 4) float32."""
+    forward = np.asarray(direction, np.float32)
+    forward /= np.float32(np.linalg.norm(forward))
+    axis = np.array([1, 0, 0] if abs(forward[0]) < 0.9 else [0, 1, 0], np.float32)
+    up = np.cross(axis, forward)
+    side = np.cross(forward, up / np.linalg.norm(up))
+    side /= np.linalg.norm(side)
+    view = np.eye(4, dtype=np.float32)
+    view[:3, :3] = side, np.cross(side, forward), -forward
+    return view
+
+
+def _clip_control():
+    """Return glClipControl, which PyOpenGL does not find under OSMesa, None without it."""
+    import ctypes
+
+    from OpenGL import platform
+
+    address = platform.PLATFORM.getExtensionProcedure(b"glClipControl")
+    kinds = ctypes.c_uint, ctypes.c_uint
+    return ctypes.CFUNCTYPE(None, *kinds)(address) if address else None

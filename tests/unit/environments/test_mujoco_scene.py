@@ -1,0 +1,102 @@
+"""MuJoCo's frames are those of Gymnasium, drawn with a repaired shadow map."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+from goalreel.environments.drawing import mujoco_scene
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
+from goalreel.errors import GoalreelError
+
+pytest.importorskip("mujoco")
+# Hopper has a camera that follows it, Pusher no such light, and the others different geoms.
+MODELS = ["HalfCheetah-v5", "Ant-v5", "Hopper-v5", "Humanoid-v5", "Pusher-v5", "Reacher-v5"]
+MORE = ["HumanoidStandup-v5", "InvertedDoublePendulum-v5", "InvertedPendulum-v5", "Swimmer-v5"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def opengl():
+    """Skip the tests where MuJoCo cannot draw."""
+    try:
+        Instance(GymnasiumEnvironment("Reacher-v5"), 0).render()
+    except (ImportError, GoalreelError):
+        pytest.skip("MuJoCo cannot draw with egl: needs Debian's libegl1 and libgl1-mesa-dri")
+
+
+def shoved(env, far: float) -> None:
+    """Move a robot, for example beyond the edge of the shadow map."""
+    state = env.unwrapped.data.qpos.copy()
+    state[0] += far
+    env.unwrapped.set_state(state, env.unwrapped.data.qvel.copy())
+
+
+def compare(env_id: str, steps: int, instances: int, monkeypatch) -> int:
+    """Compare frames of several instances in turns; return how many had a repaired map."""
+    monkeypatch.setattr(mujoco_scene, "_CHECK_EVERY", 1 << 30)
+    environment, repaired = GymnasiumEnvironment(env_id), []
+    repair = mujoco_scene.ShadowMap.repair
+    monkeypatch.setattr(
+        mujoco_scene.ShadowMap, "repair", lambda own: repaired.append(repair(own)) or repaired[-1]
+    )
+    played = [Instance(environment, seed) for seed in range(instances)]
+    peers = [environment.make() for _ in played]
+    for seed, (instance, peer) in enumerate(zip(played, peers, strict=True)):
+        peer.reset(seed=seed)
+        instance.env.action_space.seed(seed)
+    for step in range(steps):
+        for instance, peer in zip(played, peers, strict=True):
+            if step == steps // 2:
+                shoved(instance.env, 20.0)
+                shoved(peer, 20.0)
+            mujoco_scene.use_context(peer.unwrapped)
+            assert np.array_equal(instance.frame(), peer.render()), (env_id, step)
+            action = instance.env.action_space.sample()
+            peer.step(action)
+            instance.step(action)
+    for env in [*peers, *(instance.env for instance in played)]:
+        env.close()
+    return sum(repaired)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "steps", "instances"),
+    [
+        ("HalfCheetah-v5", 6, 2),
+        *(pytest.param(name, 60, 2, marks=pytest.mark.slow) for name in (*MODELS, *MORE)),
+        *(pytest.param(name, 60, 1, marks=pytest.mark.slow) for name in MODELS[:4]),
+    ],
+)
+def test_mujoco_frames_equal_env_render(env_id, steps, instances, monkeypatch):
+    is_shadowed = env_id not in ("Pusher-v5", "Reacher-v5") and "Inverted" not in env_id
+    repaired = compare(env_id, steps, instances, monkeypatch)
+    assert repaired == is_shadowed * steps * instances
+
+
+def test_mujoco_that_draws_otherwise_is_rendered_by_gymnasium(monkeypatch):
+    monkeypatch.setattr(mujoco_scene, "_OPEN_CYLINDER", 2)
+    environment = GymnasiumEnvironment("HalfCheetah-v5")
+    instance = Instance(environment, 1)
+    first = instance.frame()
+    assert np.array_equal(first, instance.env.render())
+    calls = []
+    monkeypatch.setattr(mujoco_scene.MujocoScene, "_render", lambda *_: calls.append(1))
+    assert np.array_equal(instance.frame(), first) and not calls
+
+
+def test_mujoco_that_changes_later_stops(monkeypatch):
+    environment = GymnasiumEnvironment("Reacher-v5")
+    instance = Instance(environment, 1)
+    frames = [instance.frame() for _ in range(3)]
+    assert all(np.array_equal(frame, instance.env.render()) for frame in frames)
+    monkeypatch.setattr(mujoco_scene.MujocoScene, "_render", lambda *_: frames[0][::-1])
+    with pytest.raises(GoalreelError, match=r"Frame 16 of Reacher-v5 differs from that of env"):
+        for _ in range(14):
+            instance.frame()
+
+
+def test_own_renderers_are_left_alone():
+    env = gymnasium.make("Reacher-v5", render_mode="rgb_array").unwrapped
+    other = type("Other", (type(env),), {"render": lambda self: None})
+    assert mujoco_scene.is_mujoco(env)
+    env.__class__ = other
+    assert not mujoco_scene.is_mujoco(env)

@@ -96,7 +96,7 @@ def test_edit_of_a_film_of_blocks(sources, edit, jobs):
     assert sources.reruns(BLOCKS, edit) == jobs
 
 
-@pytest.mark.parametrize(("name", "jobs"), [("bipedal_walker", PLAYED), ("car_racing", NOTHING)])
+@pytest.mark.parametrize(("name", "jobs"), [("bipedal_walker", PLAYED), ("mujoco_scene", NOTHING)])
 def test_edit_of_the_drawing_of_one_environment(sources, name, jobs):
     walker = EPISODES | {"env": "BipedalWalker-v3", "episodes": 8}
     assert sources.reruns(walker, f"goalreel/environments/drawing/{name}.py") == jobs

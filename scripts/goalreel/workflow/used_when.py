@@ -5,8 +5,13 @@ from goalreel.environments.registry import CLASSIC_CONTROL
 from goalreel.policies.parameters import RECORDED
 from goalreel.workflow.run import Run
 
-# Modules of environments/drawing with the names of Gymnasium's modules that they draw.
-_SCENES = "bipedal_walker", "car_racing", "lunar_lander"
+# Modules of environments/drawing, and Gymnasium's modules whose environments they draw.
+_SCENES = {
+    "bipedal_walker": "gymnasium.envs.box2d.bipedal_walker",
+    "car_racing": "gymnasium.envs.box2d.car_racing",
+    "lunar_lander": "gymnasium.envs.box2d.lunar_lander",
+    "mujoco_scene": "gymnasium.envs.mujoco",
+}
 
 
 def excluded_modules(run: Run) -> list[str]:
@@ -14,7 +19,8 @@ def excluded_modules(run: Run) -> list[str]:
     is_computed, is_trained = run.env.computed, run.policy == "trained"
     replays = run.policy in RECORDED or run.select is not None
     is_classic = run.config["env"] in CLASSIC_CONTROL
-    scene = "" if is_computed else _module_of(run.config["env"])
+    played = "" if is_computed else str(find_spec(run.config["env"]).entry_point)
+    is_own = not is_computed and not played.startswith("gymnasium.envs.")  # it may derive from one
     is_used = {
         "policies.network_file": is_trained,
         "policies.user_function": run.policy == "python",
@@ -34,14 +40,11 @@ def excluded_modules(run: Run) -> list[str]:
         "environments.gymnasium_env": not is_computed or run.policy == "python",
         "environments.classic_control": is_classic,
         "rendering.classic_control_scene": is_classic,
-        **{f"environments.drawing.{name}": scene in (None, name) for name in _SCENES},
+        **{
+            f"environments.drawing.{scene}": is_own or played.startswith(module)
+            for scene, module in _SCENES.items()
+        },
         "encoding.assembling.block_samples": run.encoder.settings["encoder"] == "blocks",
         "encoding.assembling.segment_samples": run.encoder.assembled,
     }
     return [f"goalreel.{module}" for module, used in is_used.items() if not used]
-
-
-def _module_of(env: str) -> str | None:
-    """Return the name of Gymnasium's module of an environment, None for other packages' ones."""
-    package, _, name = str(find_spec(env).entry_point).partition(":")[0].rpartition(".")
-    return name if package.startswith("gymnasium.envs.") else None

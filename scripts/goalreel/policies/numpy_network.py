@@ -27,15 +27,19 @@ _CACHED = 4  # stacks that are convolved at a time, whose windows fit into the p
 class NumpyNetwork:
     """Convolutions and dense layers with ReLU between them; the last layer gives action values.
 
+    Dense layers may have tanh instead.
+
     Attributes:
         weights: the arrays of one checkpoint, named as in network_file.py.
         dtype: of all sums, float32 or float64.
         strides: of the convolutions.
+        tanh: whether the dense layers have tanh between them.
     """
 
     weights: Mapping[str, np.ndarray]
     dtype: type = np.float32
     strides: Sequence[int] = ()
+    tanh: bool = False
 
     def act(self, observations: np.ndarray) -> np.ndarray:
         """Return the best actions, (n,) int64, the first of equal ones."""
@@ -64,7 +68,7 @@ class NumpyNetwork:
             units = units[:, used] @ layer.matrix[used]
             units += layer.bias
             if place < len(self._dense):
-                np.maximum(units, 0, out=units)
+                units = np.tanh(units) if self.tanh else np.maximum(units, 0, out=units)
         return units, errors / math.sqrt(units.shape[1])
 
     def _convolve(self, stacks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -36,7 +36,7 @@ def with_files(policy: Mapping, env: str) -> dict:
     trained with VecNormalize and the statistics are missing.
     """
     model, vecnormalize = _model(Path(policy["file"]), env), policy["vecnormalize"]
-    data, algorithm = _data(model), policy["algorithm"]
+    data, algorithm = model_data(model), policy["algorithm"]
     module = str(data.get("policy_class", {}).get("__module__"))
     # The algorithms that may have trained the model, the likeliest first.
     able = sorted(_TRAINED_BY.get(module, ()), key=lambda name: _OWN_KEYS.get(name) not in data)
@@ -88,7 +88,7 @@ def _statistics(model: Path) -> Path | None:
     return next(filter(Path.is_file, paths), None)
 
 
-def _data(model: Path) -> Mapping:
+def model_data(model: Path) -> Mapping:
     """Return the JSON in a model's file, {} if it cannot be read; the job reports why."""
     try:
         with zipfile.ZipFile(model) as archive:
@@ -102,7 +102,7 @@ def spaces_error(model: str, spaces: Mapping[str, object]) -> str:
 
     spaces: of the environment, under the keys observation_space and action_space
     """
-    data = _data(Path(model))
+    data = model_data(Path(model))
     for name, space in spaces.items():
         stored = data.get(name, {})
         kind = str(stored.get(":type:")).rpartition(".")[2].removesuffix("'>")

@@ -10,6 +10,7 @@ import importlib
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from goalreel.environments.environment import Acted, Environment, PerEnv, take_rows
 from goalreel.errors import GoalreelError, quoted
 from goalreel.policies.parameters import ALGORITHMS
+from goalreel.policies.sb3_network import Sb3Network, read_network
 
 
 @dataclass
@@ -33,16 +35,22 @@ class _Episode:
 class Sb3Policy:
     """A model that `model.save(path)` wrote."""
 
-    path: str
-    algorithm: str
-    model: object
-    statistics: object | None  # a VecNormalize, which normalizes observations
-    deterministic: bool
+    section: Mapping  # `policy` of the configuration
+    network: Sb3Network | None  # plays without Stable-Baselines3, if it can
 
     @classmethod
-    def load(cls, config: Mapping) -> "Sb3Policy":
+    def load(cls, section: Mapping) -> "Sb3Policy":
         """Load the model of a section `policy`. Raises GoalreelError if it cannot be used."""
-        path, algorithm = config["file"], config.get("algorithm", "PPO")
+        is_plain = section.get("deterministic", True) and not section.get("vecnormalize")
+        policy = cls(section, read_network(section["file"]) if is_plain else None)
+        if policy.network is None:
+            policy.model, policy.statistics  # noqa: B018 - they may raise
+        return policy
+
+    @cached_property
+    def model(self):
+        """The model, loaded by Stable-Baselines3."""
+        path, algorithm = self.section["file"], self.section.get("algorithm", "PPO")
         torch = importlib.import_module("torch")
         torch.set_num_threads(1)
         library = importlib.import_module(ALGORITHMS[algorithm].replace("-", "_"))
@@ -64,9 +72,13 @@ class Sb3Policy:
         model.policy.set_training_mode(False)
         model.policy.set_training_mode = lambda mode: None
         torch.distributions.Distribution.set_default_validate_args(False)
-        saved = config.get("vecnormalize")
-        statistics = _read_statistics(saved) if saved else None
-        return cls(path, algorithm, model, statistics, config.get("deterministic", True))
+        return model
+
+    @cached_property
+    def statistics(self):
+        """A VecNormalize, which normalizes observations, None without."""
+        saved = self.section.get("vecnormalize")
+        return _read_statistics(saved) if saved else None
 
     def check(self, environment: Environment) -> None:
         """Raise GoalreelError if the statistics are of a different observation space.
@@ -88,22 +100,26 @@ class Sb3Policy:
 
     def act(self, observations: Sequence, environment: Environment, generators: PerEnv) -> Acted:
         """Return the actions, (num_envs, *stored_shape), each from its own episode only."""
-        batch = environment.batch(observations)
-        chosen = [self._predict(take_rows(batch, i), e) for i, e in enumerate(generators)]
-        # For MultiBinary, `predict` returns floats.
-        actions = np.stack(chosen).astype(self.model.action_space.dtype)
-        label = f"policy.file: {self.path} ({self.algorithm})"
-        return environment.actions.validate(actions, len(chosen), label), generators
+        batch, episodes = environment.batch(observations), list(generators)
+        if self.network is None:
+            chosen = [self._predict(take_rows(batch, i), e) for i, e in enumerate(episodes)]
+            # For MultiBinary, `predict` returns floats.
+            actions = np.stack(chosen).astype(self.model.action_space.dtype)
+        else:
+            actions = self.network.act(batch, environment.actions)
+        label = f"policy.file: {self.section['file']} ({self.section.get('algorithm')})"
+        return environment.actions.validate(actions, len(episodes), label), generators
 
     def _predict(self, observation: object, episode: _Episode) -> object:
         if self.statistics is not None:
             observation = self.statistics.normalize_obs(observation)
-        if not self.deterministic:
+        is_random = not self.section.get("deterministic", True)
+        if is_random:
             self._restore(episode)
-        given = observation, episode.memory, np.array([episode.is_start]), self.deterministic
+        given = observation, episode.memory, np.array([episode.is_start]), not is_random
         action, episode.memory = self.model.predict(*given)
         episode.is_start = False
-        if not self.deterministic:
+        if is_random:
             torch, spaces = importlib.import_module("torch"), self.model.action_space.np_random
             states = torch.get_rng_state(), np.random.get_state(), spaces.bit_generator.state
             episode.rng_states = states

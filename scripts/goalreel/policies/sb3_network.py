@@ -1,0 +1,205 @@
+"""The usual networks of Stable-Baselines3 models, evaluated without Stable-Baselines3.
+
+PyTorch chooses the deterministic action of a single observation by the operations of
+`model.predict`, so with the same bits. Discrete actions of dense networks are first chosen by NumPy
+for a whole batch: if the best value leads by more than rounding can change, its action is that of
+`predict`. The weights are read without running code of the file.
+Source: `predict` and `ActorCriticPolicy` in stable_baselines3/common/policies.py, `NatureCNN` in
+common/torch_layers.py, and {dqn,sac,td3}/policies.py (2.9); torch/_utils.py (2.14).
+"""
+
+import importlib
+import io
+import pickle
+import re
+import zipfile
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from goalreel.environments.action_space import ActionSpace
+from goalreel.policies.numpy_network import NumpyNetwork
+from goalreel.policies.sb3_files import model_data
+
+# By the module of the policy class: the modules of the network in order, their usual activation,
+# and how continuous actions are bounded.
+_CNN = "features_extractor.cnn", "features_extractor.linear"
+_NETWORKS = {
+    "stable_baselines3.common.policies": (
+        (*_CNN, "mlp_extractor.policy_net", "action_net"),
+        *("Tanh", "clip"),
+    ),
+    "stable_baselines3.dqn.policies": ((*(f"q_net.{p}" for p in _CNN), "q_net.q_net"), "ReLU", ""),
+    "stable_baselines3.sac.policies": (("actor.latent_pi", "actor.mu"), "ReLU", "tanh"),
+    "stable_baselines3.td3.policies": (("actor.mu",), "ReLU", "tanh"),
+}
+# Arguments of a policy class that change no network, or only the shapes of its weights.
+_HARMLESS = {"net_arch", "ortho_init", "optimizer_class", "optimizer_kwargs", "activation_fn"}
+_HARMLESS |= {"log_std_init", "n_critics", ":type:", ":serialized:"}
+_KERNELS, _STRIDES = (8, 4, 3), (4, 2, 1)  # of NatureCNN
+# A clear lead, in estimated errors of PyTorch's values, which were at most 2.3 from exact ones. And
+# a least one, because PPO compares probabilities, which are rounded to 6e-8.
+_CLEAR, _LEAST_LEAD = 20, 2e-6
+_FLOAT32 = 2.0**29  # the roundoff of float32 divided by that of float64
+
+
+@dataclass(frozen=True)
+class Sb3Network:
+    """The network that chooses a model's deterministic actions."""
+
+    layers: Sequence[tuple[np.ndarray, np.ndarray]]  # weight and bias in PyTorch's shapes
+    tanh: bool  # instead of ReLU after hidden dense layers
+    bound: str  # of continuous actions: "clip" or "tanh"; "" for the values of discrete ones
+    is_ppo: bool
+    one_hot: int  # the number of observations of a Discrete space, 0 for arrays
+
+    def act(self, batch: np.ndarray, space: ActionSpace) -> np.ndarray:
+        """Return the actions of `model.predict` for each of n observations, (n, *shape)."""
+        if self.one_hot:
+            batch = np.eye(self.one_hot, dtype=np.float32)[batch]
+        if self._convolutions and batch.shape[1] > batch.shape[-1]:
+            batch = np.moveaxis(batch, -1, 1)  # channels come first, as VecTransposeImage puts them
+        if self.bound or self._convolutions:
+            return np.stack([self._act_on(row, space) for row in batch])
+        values, errors = self._numpy.evaluate(batch)
+        actions, (second, best) = values.argmax(1), np.partition(values, -2)[:, -2:].T
+        needed = np.maximum(_CLEAR * _FLOAT32 * errors, _LEAST_LEAD)
+        for row in np.flatnonzero(best - second <= needed).tolist():
+            actions[row] = self._act_on(batch[row], space)
+        return actions
+
+    @cached_property
+    def _convolutions(self) -> int:
+        return sum(weight.ndim == 4 for weight, _ in self.layers)
+
+    @cached_property
+    def _numpy(self) -> NumpyNetwork:
+        weights = {}
+        for place, (weight, bias) in enumerate(self.layers):
+            weights |= {f"dense{place}.weight": weight, f"dense{place}.bias": bias}
+        return NumpyNetwork(weights, np.float64, tanh=self.tanh)
+
+    @cached_property
+    def _tensors(self) -> list:
+        torch = importlib.import_module("torch")
+        torch.set_num_threads(1)
+        return [tuple(torch.tensor(array) for array in layer) for layer in self.layers]
+
+    def _act_on(self, observation: np.ndarray, space: ActionSpace) -> np.ndarray:
+        """Return the action for one observation, with the bits of `predict`."""
+        tensors, torch = self._tensors, importlib.import_module("torch")
+        functional = torch.nn.functional
+        with torch.no_grad():
+            units = torch.from_numpy(np.ascontiguousarray(observation[None])).float()
+            if self._convolutions:
+                units = units / 255.0
+            for place, (weight, bias) in enumerate(tensors):
+                if weight.ndim == 4:
+                    units = functional.conv2d(units, weight, bias, _STRIDES[place])
+                else:
+                    units = functional.linear(units.flatten(1), weight, bias)
+                if place < len(tensors) - 1:
+                    dense = place >= self._convolutions
+                    units = torch.tanh(units) if self.tanh and dense else torch.relu(units)
+            if not self.bound:
+                # As torch.distributions.Categorical.
+                shares = (units - units.logsumexp(-1, True)).softmax(-1) if self.is_ppo else units
+                return shares.argmax().numpy()
+            action = (torch.tanh(units) if self.bound == "tanh" else units).numpy()
+        low, high = (b.astype(space.dtype).reshape(space.shape) for b in (space.low, space.high))
+        if self.bound == "clip":
+            return np.clip(action.reshape(space.shape), low, high)
+        return low + (0.5 * (action.reshape(space.shape) + 1.0) * (high - low))
+
+
+def read_network(path: str) -> Sb3Network | None:
+    """Return the network of a model's file, None if it is not one of the usual ones."""
+    data = model_data(Path(path))
+    observed, acted = (data.get(f"{name}_space", {}) for name in ("observation", "action"))
+    kwargs, module = data.get("policy_kwargs", {}), data.get("policy_class", {}).get("__module__")
+    harmless = _HARMLESS | ({"use_sde"} if not kwargs.get("use_sde") else set())
+    if module not in _NETWORKS or not kwargs.keys() <= harmless:
+        return None
+    parts, activation, bound = _NETWORKS[module]
+    activation = str(kwargs.get("activation_fn", f".{activation}'>")).rpartition(".")[2][:-2]
+    is_discrete = ".Discrete'" in str(acted.get(":type:"))
+    count = int(observed.get("n", 0))  # of a Discrete space
+    try:
+        layers = _layers(read_weights(path), parts)
+    except (OSError, KeyError, ValueError, pickle.UnpicklingError, zipfile.BadZipFile):
+        return None
+    kernels = tuple(weight.shape[-1] for weight, _ in layers if weight.ndim == 4)
+    is_image = len(observed.get("_shape", ())) == 3
+    is_bare = (
+        len(layers) == len(kernels) + 2
+    )  # NatureCNN, which always has ReLU, and the last layer
+    is_usual = (
+        (".Box'" in str(observed.get(":type:")) or count)
+        and (is_discrete or (".Box'" in str(acted.get(":type:")) and bound))
+        and kernels == (_KERNELS if is_image else ())
+        and (not is_image or observed.get("dtype") == "uint8")
+        and (activation == "ReLU" or (activation == "Tanh" and (not is_image or is_bare)))
+        and str(acted.get("start", "0")) == "0"
+    )
+    if not is_usual:
+        return None
+    tanh = activation == "Tanh" and not is_image
+    is_ppo = module == "stable_baselines3.common.policies"
+    return Sb3Network(layers, tanh, "" if is_discrete else bound, is_ppo, count)
+
+
+def _layers(weights: Mapping[str, np.ndarray], parts: tuple[str, ...]) -> list[tuple]:
+    """Return the weight and bias of each layer of the modules `parts`, in order."""
+    layers = []
+    for part in parts:
+        found = (re.fullmatch(rf"({part}(?:\.(\d+))?)\.weight", name) for name in weights)
+        names = sorted((int(match[2] or 0), match[1]) for match in found if match)
+        layers += [(weights[f"{name}.weight"], weights[f"{name}.bias"]) for _, name in names]
+    return layers
+
+
+def read_weights(path: str) -> dict[str, np.ndarray]:
+    """Return the float32 arrays of a model's file by PyTorch's names.
+
+    Raises KeyError, ValueError, BadZipFile or UnpicklingError if it has anything else.
+    """
+    with zipfile.ZipFile(path) as archive:
+        content = archive.read("policy.pth")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return dict(_Weights(archive).load())
+
+
+class _Weights(pickle.Unpickler):
+    """Reads a dict of PyTorch tensors as arrays, and rejects everything else."""
+
+    def __init__(self, archive: zipfile.ZipFile):
+        (name,) = (name for name in archive.namelist() if name.endswith("/data.pkl"))
+        super().__init__(io.BytesIO(archive.read(name)))
+        self._archive, self._folder = archive, name.removesuffix(".pkl")
+
+    def find_class(self, module: str, name: str):
+        """Return one of the three names that a state dict of float32 tensors has."""
+        known = {
+            "collections.OrderedDict": OrderedDict,
+            "torch._utils._rebuild_tensor_v2": _tensor,
+            "torch.FloatStorage": np.dtype("<f4"),
+        }
+        if f"{module}.{name}" not in known:
+            raise pickle.UnpicklingError(f"{module}.{name}")
+        return known[f"{module}.{name}"]
+
+    def persistent_load(self, pid: tuple) -> np.ndarray:
+        """Return the numbers of a storage."""
+        _, dtype, key, *_ = pid
+        return np.frombuffer(self._archive.read(f"{self._folder}/{key}"), dtype)
+
+
+def _tensor(storage: np.ndarray, offset: int, size: tuple, stride: tuple, *_) -> np.ndarray:
+    """Return a view of a storage; NumPy checks its bounds."""
+    width = storage.itemsize
+    strides = tuple(width * step for step in stride)
+    return np.ndarray(size, storage.dtype, storage, width * offset, strides)

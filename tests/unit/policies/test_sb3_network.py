@@ -1,0 +1,120 @@
+"""The usual networks choose the actions of `model.predict`, without running code of the file."""
+
+import io
+import os
+import pickle
+import zipfile
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+from goalreel.environments.action_space import action_space
+from goalreel.policies.sb3_network import read_network, read_weights
+
+sb3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
+
+import torch  # noqa: E402
+from stable_baselines3.common.torch_layers import FlattenExtractor  # noqa: E402
+
+IMAGES = Box(0, 255, (84, 84, 4), np.uint8)
+VECTORS = Box(-1, 1, (8,), np.float32)
+MOTORS = Box(np.array([-1, -2, 0], np.float32), np.array([1, 3, 9], np.float32))
+RELU = {"policy_kwargs": {"activation_fn": torch.nn.ReLU, "net_arch": [100, 50]}}
+CASES = [
+    ("PPO", "MlpPolicy", VECTORS, Discrete(4), {}),
+    ("A2C", "MlpPolicy", VECTORS, Discrete(2), RELU),
+    ("A2C", "MlpPolicy", Discrete(16), Discrete(4), {}),
+    ("PPO", "MlpPolicy", VECTORS, MOTORS, {}),
+    ("DQN", "MlpPolicy", VECTORS, Discrete(4), {"buffer_size": 9}),
+    ("SAC", "MlpPolicy", VECTORS, MOTORS, {"buffer_size": 9}),
+    ("TD3", "MlpPolicy", VECTORS, MOTORS, {"buffer_size": 9}),
+    ("PPO", "CnnPolicy", IMAGES, Discrete(6), {}),
+    ("DQN", "CnnPolicy", IMAGES, Discrete(6), {"buffer_size": 9}),
+]
+
+
+class Own(FlattenExtractor):
+    """A user's features."""
+
+
+class Spaces(gymnasium.Env):
+    """An environment that only has spaces."""
+
+    def __init__(self, observation_space, actions):
+        self.observation_space, self.action_space = observation_space, actions
+
+
+def saved(folder, algorithm, policy, observed, acted, options):
+    """Return a model with random weights, and the path of its file."""
+    model = getattr(sb3, algorithm)(
+        policy, Spaces(observed, acted), seed=3, device="cpu", **options
+    )
+    model.save(folder / "model.zip")
+    return model, str(folder / "model.zip")
+
+
+def compare(model, network, observations) -> None:
+    actions = network.act(observations, action_space(model.action_space, "Spaces-v0"))
+    theirs = np.array([model.predict(one, deterministic=True)[0] for one in observations])
+    assert actions.dtype == theirs.dtype and np.array_equal(actions, theirs)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case[:2]))
+def test_actions_are_those_of_predict(case, tmp_path):
+    torch.set_num_threads(1)
+    model, path = saved(tmp_path, *case)
+    model.observation_space.seed(1)
+    count = 50 if case[2] is IMAGES else 1000
+    observations = np.array([model.observation_space.sample() for _ in range(count)])
+    compare(model, read_network(path), observations)
+
+
+@pytest.mark.slow
+def test_a_million_close_decisions_are_those_of_predict(tmp_path):
+    """Two of the actions differ so little that the next larger number often decides."""
+    torch.set_num_threads(1)
+    model, _ = saved(tmp_path, *CASES[0])
+    with torch.no_grad():
+        weight, bias = model.policy.action_net.weight, model.policy.action_net.bias
+        weight[1] = weight[0] * (1 + 1e-6)
+        bias[:2] = 1
+    model.save(tmp_path / "close.zip")
+    network, rng = read_network(str(tmp_path / "close.zip")), np.random.default_rng(0)
+    for _ in range(100):
+        compare(model, network, rng.uniform(-1, 1, (10_000, 8)).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"policy_kwargs": {"normalize_images": False, "net_arch": [9]}},
+        {"policy_kwargs": {"features_extractor_class": Own}},
+        {"policy_kwargs": {"activation_fn": torch.nn.ELU}},
+    ],
+    ids=["images", "extractor", "activation"],
+)
+def test_other_networks_are_left_to_stable_baselines3(options, tmp_path):
+    assert read_network(saved(tmp_path, *CASES[0][:4], options)[1]) is None
+    assert read_network(saved(tmp_path, "PPO", "MlpPolicy", IMAGES, Discrete(2), {})[1]) is None
+
+
+def test_weights_run_no_code(tmp_path):
+    _, path = saved(tmp_path, *CASES[0])
+
+    class Malicious:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "owned"),)
+
+    weights = io.BytesIO()
+    with zipfile.ZipFile(weights, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps({"a": Malicious()}))
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (files | {"policy.pth": weights.getvalue()}).items():
+            archive.writestr(name, content)
+    with pytest.raises(pickle.UnpicklingError, match="mkdir"):
+        read_weights(path)
+    assert read_network(path) is None and not (tmp_path / "owned").exists()

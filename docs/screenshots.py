@@ -1,6 +1,6 @@
 """Make the images of README.md and docs/ from two runs and a suite, except films.webp.
 
-    snakemake -j 2 all grid swarm phase stills report
+    snakemake -j 2 all grid swarm stills report
     snakemake training_progress --config policy=dqn results=results-dqn
     snakemake --configfile suite.yaml --config results=results-suite      see docs/how-to/suites.md
     python docs/screenshots.py      in an environment with envs/locks/test.txt
@@ -107,7 +107,6 @@ if __name__ == "__main__":
     save("blocks.png", blocks_frame(seed=7, step=12))
     save("swarm.png", film_frame("swarm.mp4", 117))
     save("grid.png", film_frame("grid.mp4", 70))
-    save("phase.png", film_frame("phase.mp4", 110))
     learned = RESULTS.with_name("results-dqn")
     last = pd.read_csv(learned / "training_progress.csv").iloc[-1]
     number = last.first_frame + last.steps - 12

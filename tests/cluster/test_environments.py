@@ -86,7 +86,7 @@ case "$*" in
 *) exit 1;;
 esac
 """
-VIEWS = ("clips", "grid", "swarm", "phase", "stills", "report")
+VIEWS = ("clips", "grid", "swarm", "stills", "report")
 
 
 def test_conda_run_without_training_needs_two_environments(project, tmp_path):

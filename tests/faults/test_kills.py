@@ -61,7 +61,7 @@ DRAWN = {"env": "CartPole-v1", "episodes": 6, "shard_size": 2}
 OTHER = {  # other runs than a Mountain Car film, and their targets
     "an environment that is drawn": (DRAWN, ()),
     "one that Gymnasium steps": (DRAWN | {"env": "FrozenLake-v1"}, ()),
-    "views": (SMALL, ("all", "clips", "grid", "swarm", "phase", "stills", "model_card")),
+    "views": (SMALL, ("all", "clips", "grid", "swarm", "stills", "model_card")),
 }
 
 

@@ -16,9 +16,9 @@ ALL = (*FILM, *VIEWS)
 NOTHING = {}
 ENCODE = {"encode": 2, "concat": 1}
 TABLES = {"episodes": 1, "plots": 1}
-VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "model_card": 1}
+VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "model_card": 1}
 SIMULATE = {"simulate": 2, "render": 2, "stills": 1, "report": 1} | ENCODE | TABLES
-SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "model_card": 1}
+SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "model_card": 1}
 HUD = ENCODE | {"coded_atlas": 1}
 DRAWN = {"atlas": 1, "coded_atlas": 1, "render": 2, "stills": 1, "report": 1} | ENCODE
 DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "model_card": 1}
@@ -43,7 +43,7 @@ def test_film_target_makes_no_view(done):
 def test_videos_start_with_their_index(viewed):
     """A browser can therefore play a video while it loads."""
     paths = sorted((viewed.folder / "results").rglob("*.mp4"))
-    assert {"film.mp4", "grid.mp4", "swarm.mp4", "phase.mp4"} <= {path.name for path in paths}
+    assert {"film.mp4", "grid.mp4", "swarm.mp4"} <= {path.name for path in paths}
     for path in paths:
         content = path.read_bytes()
         assert content.index(b"moov") < content.index(b"mdat"), path
@@ -121,7 +121,6 @@ CONFIG_EDITS = [
 
 CODE_EDITS = {  # modules of each stage, and unrelated ones
     "goalreel/views/swarm.py": {"swarm": 1, "report": 1},
-    "goalreel/views/phase.py": {"phase": 1},
     "goalreel/views/grid.py": {"grid": 1, "report": 1},
     "goalreel/views/poster.py": {"stills": 1},
     "goalreel/views/clips.py": {"clips": 1},

@@ -318,7 +318,7 @@ class Encode(Section):
     16x16 pixels of other environments, and assembles the film from these parts. `x264` encodes
     every frame. `auto` is `prebuilt` if that is faster: for the Mountain Cars, CartPole, toy texts,
     ALE games and MiniGrid, unless `preset`, `qp` or `crf` is set. The summary names the reason for
-    `x264`. `clips`, `grid`, `swarm`, `phase` and `training_progress` always use x264."""
+    `x264`. `clips`, `grid`, `swarm` and `training_progress` always use x264."""
     quality: Literal["small", "balanced", "best"] = "balanced"
     """One quality scale for both encoders. docs/benchmarks/encoding.md has the sizes and times.
     With x264, `preset`, `qp` and `crf` take precedence."""

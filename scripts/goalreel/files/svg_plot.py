@@ -66,15 +66,15 @@ def plot_style():
     return matplotlib.style.context(["default", _STYLE])
 
 
-def mark_x(axes, x: float, label: str, size: float = 11, lw: float = 1.6) -> None:
+def mark_x(axes, x: float, label: str) -> None:
     """Mark a value of x with a dashed line and a label above the axes."""
-    axes.axvline(x, color=MARK, linestyle="--", lw=lw)
+    axes.axvline(x, color=MARK, linestyle="--", lw=1.6)
     axes.annotate(
         *(label, (x, 1)),
         xycoords=axes.get_xaxis_transform(),
         xytext=(0, 4),
         textcoords="offset points",
-        **{"ha": "center", "va": "bottom", "size": size, "color": MARK, "annotation_clip": False},
+        **{"ha": "center", "va": "bottom", "size": 11, "color": MARK, "annotation_clip": False},
     )
 
 

@@ -1,1 +1,1 @@
-"""Make clips, the grid, the swarm, the phase plane, stills and the film of learning."""
+"""Make clips, the grid, the swarm, stills and the film of learning."""

@@ -293,14 +293,6 @@ _VIEWS = {
         config=_VIDEO,
         tools=(*_ENCODING, "artist"),
     ),
-    "phase": Stage(
-        "Animate all trajectories in the phase plane.",
-        inputs={"trajectories": "simulate"},
-        outputs={"output": "phase.mp4"},
-        config=_VIDEO,
-        tools=(*_ENCODING, "matplotlib"),
-        conda="report",
-    ),
     "stills": Stage(
         "Draw a poster, a contact sheet and a short animated preview.",
         inputs=_EPISODES,

@@ -142,7 +142,7 @@ def measure(film: Film, folder: Path, runs: int) -> dict[str, list]:
 
 
 def record_video(film: Film, model, episodes: pd.DataFrame, folder: Path) -> Taken:
-    """Film by Gymnasium's RecordVideo; its CPU time is that of `predict`."""
+    """Film by Gymnasium's RecordVideo. Its CPU time is that of `predict`."""
     from gymnasium.wrappers import RecordVideo
 
     env, frames, predicting = film.make(render_mode="rgb_array"), 0, 0.0
@@ -164,7 +164,7 @@ def record_video(film: Film, model, episodes: pd.DataFrame, folder: Path) -> Tak
 
 
 def vec_video_recorder(film: Film, model, episodes: pd.DataFrame, folder: Path) -> Taken:
-    """Film by Stable-Baselines3's VecVideoRecorder; it shows the reset of the next episode."""
+    """Film by Stable-Baselines3's VecVideoRecorder, in one video."""
     from stable_baselines3.common.vec_env import DummyVecEnv, VecVideoRecorder
 
     envs = DummyVecEnv([lambda: film.make(render_mode="rgb_array")])

@@ -64,8 +64,8 @@ def test_cluster_lock_has_versions_of_run_lock():
 
 DISTRIBUTIONS = {"PIL": "pillow", "pygame": "pygame-ce", "imageio_ffmpeg": "imageio-ffmpeg"}
 DISTRIBUTIONS["yaml"] = "pyyaml"
-# Users of models, datasets and Super Mario Bros install these, as pyarrow takes 170 MB.
-THEIRS = {"stable_baselines3", "minari", "pyarrow", "stable_retro"}
+# Users of models, datasets, Super Mario Bros and MuJoCo install these, as pyarrow takes 170 MB.
+THEIRS = {"stable_baselines3", "minari", "pyarrow", "stable_retro", "mujoco", "OpenGL"}
 THEIRS |= {"pydantic_core", "typing_extensions"}  # they come with pydantic
 # Imported by name if a game needs it, or by a film only for a network of the user's own.
 BY_NAME = {"report": {"pyarrow"}, "training": {"ale-py", "torch"}}

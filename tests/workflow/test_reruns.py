@@ -142,6 +142,7 @@ CODE_EDITS = {
     "goalreel/verification/replay.py": NOTHING,
     "goalreel/policies/numpy_network.py": NOTHING,
     "goalreel/policies/stable_baselines3.py": NOTHING,
+    "goalreel/policies/sb3_network.py": NOTHING,
     "goalreel/simulation/recording_file.py": NOTHING,
     "goalreel/rendering/frame_recorder.py": NOTHING,
     "goalreel/cli.py": NOTHING,

@@ -130,7 +130,7 @@ def read_network(path: str) -> Sb3Network | None:
     count = int(observed.get("n", 0))  # of a Discrete space
     try:
         layers = _layers(read_weights(path), parts)
-    except (OSError, KeyError, ValueError, pickle.UnpicklingError, zipfile.BadZipFile):
+    except Exception:  # a damaged pickle can raise anything, and `load` names it
         return None
     kernels = tuple(weight.shape[-1] for weight, _ in layers if weight.ndim == 4)
     is_image = len(observed.get("_shape", ())) == 3
@@ -165,7 +165,7 @@ def _layers(weights: Mapping[str, np.ndarray], parts: tuple[str, ...]) -> list[t
 def read_weights(path: str) -> dict[str, np.ndarray]:
     """Return the float32 arrays of a model's file by PyTorch's names.
 
-    Raises KeyError, ValueError, BadZipFile or UnpicklingError if it has anything else.
+    Raises UnpicklingError if it has anything else, or any other error if it is damaged.
     """
     with zipfile.ZipFile(path) as archive:
         content = archive.read("policy.pth")
@@ -199,7 +199,7 @@ class _Weights(pickle.Unpickler):
 
 
 def _tensor(storage: np.ndarray, offset: int, size: tuple, stride: tuple, *_) -> np.ndarray:
-    """Return a view of a storage; NumPy checks its bounds."""
+    """Return a view of a storage, whose bounds NumPy checks."""
     width = storage.itemsize
     strides = tuple(width * step for step in stride)
     return np.ndarray(size, storage.dtype, storage, width * offset, strides)

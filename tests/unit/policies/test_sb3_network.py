@@ -100,6 +100,25 @@ def test_other_networks_are_left_to_stable_baselines3(options, tmp_path):
     assert read_network(saved(tmp_path, "PPO", "MlpPolicy", IMAGES, Discrete(2), {})[1]) is None
 
 
+def replace_weights(path: str, content: bytes) -> None:
+    """Replace the pickle of a model's weights."""
+    weights = io.BytesIO()
+    with zipfile.ZipFile(weights, "w") as archive:
+        archive.writestr("archive/data.pkl", content)
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in (files | {"policy.pth": weights.getvalue()}).items():
+            archive.writestr(name, data)
+
+
+@pytest.mark.parametrize("content", [b"", b"0", b"garbage", pickle.dumps(7), b"\x80\x02}q\x00(."])
+def test_damaged_weights_are_left_to_stable_baselines3(content, tmp_path):
+    _, path = saved(tmp_path, *CASES[0])
+    replace_weights(path, content)
+    assert read_network(path) is None
+
+
 def test_weights_run_no_code(tmp_path):
     _, path = saved(tmp_path, *CASES[0])
 
@@ -107,14 +126,7 @@ def test_weights_run_no_code(tmp_path):
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "owned"),)
 
-    weights = io.BytesIO()
-    with zipfile.ZipFile(weights, "w") as archive:
-        archive.writestr("archive/data.pkl", pickle.dumps({"a": Malicious()}))
-    with zipfile.ZipFile(path) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in (files | {"policy.pth": weights.getvalue()}).items():
-            archive.writestr(name, content)
+    replace_weights(path, pickle.dumps({"a": Malicious()}))
     with pytest.raises(pickle.UnpicklingError, match="mkdir"):
         read_weights(path)
     assert read_network(path) is None and not (tmp_path / "owned").exists()

@@ -112,3 +112,22 @@ def test_run_whose_rewards_are_no_numbers_ends_with_its_report(project):
     output = project.run("all", "report", config=played(project, env_kwargs="{fails: reward}"))
     assert "3 episodes, return nan ± nan" in output
     assert "<dd>nan</dd>" in (project.folder / "results/report/index.html").read_text("utf-8")
+
+
+def test_another_opengl_renderer_renders_again(project):
+    pytest.importorskip("mujoco")
+    cheetah = {"env": "HalfCheetah-v5", "episodes": 2, "max_episode_steps": 3}
+    narrow, wide = ({"LP_NATIVE_VECTOR_WIDTH": bits, "MUJOCO_GL": "egl"} for bits in ("128", "256"))
+    if "MuJoCo needs the OpenGL" in (
+        output := project.start(config=cheetah, **narrow).communicate()[0]
+    ):
+        pytest.skip("MuJoCo cannot draw with egl: needs Debian's libegl1 and libgl1-mesa-dri")
+    results = project.folder / "results"
+    record = results / "config.yaml"
+    assert "128 bits" in record.read_text(encoding="utf-8"), output
+    assert project.jobs(config=cheetah, **narrow) == {}
+    assert project.jobs(config=cheetah, **wide)["simulate"] == 1
+    assert project.jobs("--configfile", str(record), **wide) == {}
+    (results / "trajectories/00000.npz").unlink()
+    output = project.fail("stills", "--configfile", str(record), **wide)
+    assert "simulate 00000: render.opengl: This machine draws with 'llvmpipe" in output

@@ -84,6 +84,7 @@ BLOCK_EDITS = [
     ({"encode": {"quality": "small"}}, ENCODE),
     ({"overlay": {"hud": True}}, ENCODE),
     ({"overlay": {"caption": "Seed {seed}"}}, ENCODE),
+    ({"render": {"opengl": "llvmpipe"}}, PLAYED),
     ("goalreel/encoding/assembling/block_samples.py", ENCODE),
     ("goalreel/encoding/x264.py", ENCODE),
     ("goalreel/rendering/classic_control_scene.py", PLAYED),

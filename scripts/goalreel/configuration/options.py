@@ -117,12 +117,15 @@ class Film(Section):
 
 
 class Render(Section):
-    """The size of frames."""
+    """The size of frames, and what draws them."""
 
     scale: integer(1, 20) | None = None
     """The factor by which films and clips enlarge frames, pixel by pixel. `null` is 1 for frames of
     at least 320 rows. For smaller ones it is the smallest factor that gives 480 rows, up to 1,920
     columns. The Mountain Cars allow only 1."""
+    opengl: text("the name of an OpenGL renderer") | None = None
+    """The OpenGL renderer of MuJoCo's frames, such as `llvmpipe (LLVM 15.0.6, 256 bits)`. A job on
+    a machine with another one stops. `null` is the renderer of the machine that starts the run."""
 
 
 class Overlay(Section):

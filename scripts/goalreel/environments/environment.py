@@ -100,5 +100,5 @@ def gymnasiums_environment(config: Mapping) -> Environment:
     wrappers, check = config.get("env_wrappers") or (), config.get("check_determinism", True)
     is_computed = config["env"] in CLASSIC_CONTROL and not wrappers
     maker = ClassicControl if is_computed else GymnasiumEnvironment
-    kwargs = config.get("env_kwargs") or {}
-    return maker(config["env"], kwargs, config.get("max_episode_steps"), wrappers, check)
+    limit, opengl = config.get("max_episode_steps"), config.get("render.opengl")
+    return maker(config["env"], config.get("env_kwargs") or {}, limit, wrappers, check, opengl)

@@ -24,7 +24,7 @@ from goalreel.environments.atari_loading import Loading
 from goalreel.environments.drawing import car_racing
 from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.drawing.frame_memo import FrameMemo
-from goalreel.environments.drawing.mujoco_scene import use_context
+from goalreel.environments.drawing.mujoco_scene import renderer_name, use_context
 from goalreel.environments.gymnasium_ids import find_spec, load_creator
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import apply_wrappers
@@ -59,10 +59,12 @@ class GymnasiumEnvironment:
     max_episode_steps: int | None = None  # None for the registered limit
     wrappers: Sequence[str | Mapping] = ()  # as in `env_wrappers`, the first innermost
     check: bool = True  # whether episodes must depend only on their seeds
+    opengl: str | None = None  # the name of the OpenGL renderer; None for any
 
     idle_share: ClassVar = 0.0  # Gymnasium does not step an episode after its end
 
     def __post_init__(self) -> None:
+        self.renderer: str | None = None  # the name of that of OpenGL, from the first frame on
         self.new, self.used = [], []  # instances that have not played, and those that have
         self.reusable = None  # whether used instances may play again, or None before the check
         self.making_seconds = 0.0  # spent on making instances for episodes
@@ -201,9 +203,19 @@ class GymnasiumEnvironment:
         """Return the frame that `env.render()` gives for an instance of `make`.
 
         It may be remembered from an earlier call. It is a BlockFrame if `FrameMemo` supports the
-        environment, and the environment has no wrappers.
+        environment, and the environment has no wrappers. Raises GoalreelError if another OpenGL
+        renderer than planned draws it.
         """
-        return to_rgb(env.render() if self.wrappers else self._memo.render(env, observation))
+        frame = to_rgb(env.render() if self.wrappers else self._memo.render(env, observation))
+        if self.renderer is None:
+            self.renderer = renderer_name(env.unwrapped)
+            if self.opengl not in (None, self.renderer):
+                raise GoalreelError(
+                    f"render.opengl: This machine draws with {self.renderer!r}, not with "
+                    f"{self.opengl!r}. Run all jobs on machines with the same GPU and driver, or "
+                    "with the same Mesa and MUJOCO_GL=osmesa."
+                )
+        return frame
 
     def set_instance_reuse(self, reuse: bool) -> None:
         """Set whether an instance may play several episodes. If not, close all idle instances."""
@@ -268,6 +280,8 @@ class Instance:
         """Call a method of the environment. Raises GoalreelError with the traceback if it fails."""
         try:
             return function(*arguments, **named)
+        except GoalreelError:
+            raise
         except Exception as error:
             trace = textwrap.indent("".join(traceback.format_exception(error)).rstrip(), "  ")
             advice = _OPENGL if method == "render" and "mujoco" in sys.modules else ""

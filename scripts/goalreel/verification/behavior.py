@@ -111,7 +111,9 @@ def lock_run(spec: Spec, trajectories: Iterable[Path], frames: Iterable[Path]) -
     episodes = [played.lock(*sizes) for played in read_episodes(trajectories, frames)]
     options = {key: value for key, value in spec.config.items() if "." not in key}
     facts = present_facts(spec) | {
-        "options": options | {"film": {"fps": spec.config["film.fps"]}},
+        "options": options
+        | {"film": {"fps": spec.config["film.fps"]}}
+        | {"render": {"scale": spec.config["render.scale"]}},
         "mean_return": mean_interval([episode.return_ for episode in episodes]).text(),
     }
     return Lock(facts, episodes)
@@ -120,6 +122,7 @@ def lock_run(spec: Spec, trajectories: Iterable[Path], frames: Iterable[Path]) -
 def present_facts(spec: Spec) -> dict[str, dict[str, str]]:
     """Return the versions of all software that plays and renders, and the sha256 of all files."""
     own = {"goalreel": goalreel.__version__, "python": platform.python_version()}
+    own |= {"opengl": renderer} if (renderer := spec.config["render.opengl"]) else {}
     return {"versions": own | spec.tools, "files": spec.value.get("files", {})}
 
 

@@ -29,6 +29,12 @@ _TIMEOUT = 60  # seconds, after which the jobs have to find errors
 _PLAYING, _MIN_STEPS, _MAX_STEPS = 0.5, 8, 64  # seconds and numbers of steps to play
 _STEPS = 1000  # of an episode without a limit
 _MAIN = "from goalreel.verification.preflight import main; main()"
+_RENDERER = """
+from mujoco.gl_context import GLContext
+context = GLContext(64, 64)
+context.make_current()
+from OpenGL import GL
+print(GL.glGetString(GL.GL_RENDERER).decode())"""
 # Folders of Python, packages and goalreel. A policy opens files there, but they are not its input.
 _SYSTEM = {*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), sys.prefix, sys.base_prefix}
 _PACKAGES = {"site-packages", "dist-packages"}  # also in a parent virtual environment
@@ -43,21 +49,32 @@ def is_known_to_play(config: Mapping) -> bool:
 
 
 def read_first_steps(record: Path) -> dict | None:
-    """Return the saved `play_first_steps`, or None if there is none or a file has changed."""
+    """Return the saved `play_first_steps`, or None if there is none or a file has changed.
+
+    The OpenGL renderer is the present one, because a driver or MUJOCO_GL may have changed.
+    """
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         found = json.loads(record.read_text(encoding="utf-8"))
         if all(sha256_of(Path(path)) == sha for path, sha in found["files"].items()):
-            return found
+            return found | ({"opengl": _opengl_renderer()} if found["opengl"] else {})
     return None
+
+
+def _opengl_renderer() -> str:
+    """Return the name of the OpenGL renderer of MuJoCo, "" if it has none."""
+    env = {"MUJOCO_GL": "egl"} | os.environ
+    words = [sys.executable, "-P", "-c", _RENDERER]
+    ended = subprocess.run(words, capture_output=True, text=True, env=env)
+    return ended.stdout.partition("\n")[0]  # PyOpenGL may print more at its end
 
 
 def play_first_steps(config: Mapping, scripts: Path, record: Path) -> dict:
     """Play the first steps of a run, and return the findings, or {} after a minute.
 
-    `files` is the sha256 of each file that the policy opens, `episode_s` about the maximum seconds
-    of an episode, and `render_fps` the environment's frames per second or None. They are saved in
-    `record`, so that the next start costs nothing. Raises GoalreelError if the environment or the
-    policy fails.
+    `files` is the sha256 of each file that the policy opens, and `episode_s` about the maximum
+    seconds of an episode. `render_fps` is the environment's frames per second or None, and `opengl`
+    the name of the OpenGL renderer, or "". They are saved in `record`, so that the next start costs
+    nothing. Raises GoalreelError if the environment or the policy fails.
     """
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # as of a job
     env = os.environ | threads | {"PYTHONPATH": str(scripts)}
@@ -89,10 +106,11 @@ def main() -> None:
     config, opened, answer_path = json.load(sys.stdin), set(), Path(sys.argv[1])
     sys.addaudithook(lambda event, args: event == "open" and opened.add(args))
     try:
-        seconds = _play(config, answer_path.parent)
+        seconds, renderer = _play(config, answer_path.parent)
         files = _own(opened, config) if config["policy"]["name"] == "python" else {}
         answer = {"files": files, "episode_s": seconds}
         answer["render_fps"] = environment_fps(config["env"], config["env_kwargs"])
+        answer["opengl"] = renderer
     except GoalreelError as error:
         answer = {"error": str(error)}
     answer_path.write_text(json.dumps(answer), encoding="utf-8")
@@ -121,10 +139,11 @@ def _own(opened: set, config: Mapping) -> dict[str, str]:
     return dict(sorted(files.items()))
 
 
-def _play(config: Mapping, folder: Path) -> float:
+def _play(config: Mapping, folder: Path) -> tuple[float, str]:
     """Play the first steps of an episode and film them to a folder, as the first shard does.
 
-    Return about the maximum seconds of an episode, or 0 if they do not matter.
+    Return about the maximum seconds of an episode, or 0 if they do not matter, and the name of the
+    OpenGL renderer, or "".
     """
     import numpy as np
 
@@ -140,11 +159,11 @@ def _play(config: Mapping, folder: Path) -> float:
     seeds = episode_seeds(config["seed"], np.arange(1), 0)
     if scene.policy is None:
         if not describe(config["env"]).computed:
-            Instance(scene.env, int(seeds[0])).render()
-        return 0.0
+            Instance(scene.env, int(seeds[0])).frame()
+        return 0.0, getattr(scene.env, "renderer", "")
     scene.policy.check(scene.env)
     if describe(config["env"]).computed:
-        return 0.0
+        return 0.0, ""
     took, steps = [], 1
     while steps:  # one step to measure the time, then as many as fit
         began, limit = time.perf_counter(), np.full(1, steps)
@@ -159,4 +178,4 @@ def _play(config: Mapping, folder: Path) -> float:
     each = max(more, 0) / max(played - 1, 1) / (1 + scene.env.check)  # a check plays each twice
     if played == limit[0]:  # the episode continues
         played = config["max_episode_steps"] or find_spec(config["env"]).max_episode_steps or _STEPS
-    return each * played
+    return each * played, scene.env.renderer

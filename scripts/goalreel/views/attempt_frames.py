@@ -79,7 +79,7 @@ class RunAttempts:
         """Return the frames of the attempts in `numbers`, by (reach, attempt)."""
         env, hud = self.config["env"], self.config["overlay.hud"]
         texts = captions(self.config["overlay.caption"], played, env, self.config["unit"])
-        scale, rows = self.config["render"]["scale"], played.episodes
+        scale, rows = self.config["render.scale"], played.episodes
         yuv = Yuv420p(add_overlay(cache, played, env, texts, hud, False, scale))
         return [
             AttemptFrames(numbers[pair], rows.row(place), yuv, cache.episode(place))

@@ -84,7 +84,7 @@ def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator
             result = caption(template, row, env, config["unit"])
             labels.append(" · ".join([after, *([f"a{which}"] if attempts > 1 else ()), result]))
             texts.append((env, after, f"A{which}", f"seed {row['seed']}"))
-        overlay = labels, config["overlay.hud"], False, config["render"]["scale"]
+        overlay = labels, config["overlay.hud"], False, config["render.scale"]
         cache = add_overlay(cache, played, env, *overlay)
         cards = card_frames(config["overlay.title_card"], config["film.fps"])
         if cards:

@@ -238,6 +238,8 @@ def _options_by(steps: Mapping, config: Mapping, user_options: Mapping) -> dict:
     """Return the options that the first steps of a run set. Steps may be {}."""
     film, policy = with_own_fps(user_options, config, steps.get("render_fps")), config["policy"]
     found: dict[str, object] = {"film": film}
+    if name := steps.get("opengl"):
+        found["render"] = {**config["render"], "opengl": config["render"]["opengl"] or name}
     if opened := steps.get("files"):
         files = list(dict.fromkeys([*policy["extra_files"], *opened]))
         found["policy"] = dict(policy) | {"extra_files": files}
@@ -268,6 +270,8 @@ def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
     if plans.suite or not rules.keys() <= APART:
         for plan in plans.runs.values():
             run_checks.write_run_file(plan.config)
+    for note in {run_checks.software_note(plan.config) for plan in plans.runs.values()} - {""}:
+        print(note, file=sys.stderr)
     limit = workflow.scheduling_settings.max_jobs_per_timespan
     if limit is not None and limit.max_jobs >= _NO_LIMIT:
         # The limiter would start a thread whenever the scheduler looks for jobs.

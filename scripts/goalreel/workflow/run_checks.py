@@ -128,6 +128,19 @@ def lock_results(results: Path) -> None:
         _LOCKS.append(lock)
 
 
+def software_note(config: Mapping, devices: Path = Path("/dev")) -> str:
+    """Return a line to print if MuJoCo renders without the GPU of this machine, else ""."""
+    renderer, has_egl = config["render"]["opengl"], os.environ.get("MUJOCO_GL", "egl") == "egl"
+    gpus = [*devices.glob("nvidia[0-9]*"), *devices.glob("dri/renderD*")]
+    if not (gpus and has_egl and renderer and renderer.startswith(("llvmpipe", "softpipe"))):
+        return ""
+    return (
+        f"goalreel: render.opengl: {renderer!r} draws on the CPU, although this machine has a GPU. "
+        "Install the EGL library of its driver. A container needs "
+        "NVIDIA_DRIVER_CAPABILITIES=all."
+    )
+
+
 def check_folders(jobs: Iterable) -> None:
     """Raise GoalreelError if a job would remove a user's files with a folder that it replaces."""
     for folder in (Path(output) for job in jobs for output in job.output):

@@ -109,7 +109,7 @@ def _reported(path: str, category: str, labels: Mapping[str, str], **more: objec
 
 WILDCARDS = {"shard": r"\d{5,9}", "row": "[^/]+"}
 _ENVIRONMENT = ("env", "env_kwargs", "env_wrappers", "max_episode_steps")
-_PLAYED = (*_ENVIRONMENT, "policy", "check_determinism")
+_PLAYED = (*_ENVIRONMENT, "policy", "check_determinism", "render.opengl")
 _FILM = ("env", "film.fps", "card_frames")
 _PAGE = ("colors.css", "report.css", "report.html.j2", "report.js")
 _TEXTS = ("overlay.caption", "overlay.hud")
@@ -263,7 +263,8 @@ _TRAININGS = {
         needs="policy=trained",
         config=(
             *(*_ENVIRONMENT, "success", "seed", "learner", "train.attempts", "film.fps"),
-            *("overlay.title_card", "overlay.hud", "render", "view_encoder", "unit"),
+            *("overlay.title_card", "overlay.hud", "render.scale"),
+            *("render.opengl", "view_encoder", "unit"),
         ),
         tools=(*_ENCODING, "pandas", "artist", "player"),
         scope="any",
@@ -274,7 +275,7 @@ _VIEWS = {
         "Write chosen episodes and snippets as separate videos.",
         inputs={"atlas": "atlas", "policy": _trained_policy, **_EPISODES},
         outputs={"output": "clips/"},
-        config=("env", "film.fps", "clips", *_TEXTS, "render", "view_encoder", "unit"),
+        config=("env", "film.fps", "clips", *_TEXTS, "render.scale", "view_encoder", "unit"),
         tools=(*_ENCODING, "artist"),
         threads=4,
     ),
@@ -401,13 +402,13 @@ STAGES = FILM | _TRAININGS | _VIEWS
 STAGES["lock"] = Stage(
     "Write goalreel.lock, the behavior of the episodes.",
     outputs={"output": "goalreel.lock"},
-    config=(*_PLAYED, "film.fps", "render", "check.file"),
+    config=(*_PLAYED, "film.fps", "render.scale", "check.file"),
     **_LOCK,
 )
 STAGES["check"] = Stage(
     "Play the episodes of goalreel.lock again, and report differences.",
     outputs={"output": "check.txt"},
-    config=("env", "check", "view_encoder"),
+    config=("env", "check", "render.opengl", "view_encoder"),
     **_LOCK,
 )
 STAGES["verify"] = Stage(

@@ -100,3 +100,9 @@ def test_own_renderers_are_left_alone():
     assert mujoco_scene.is_mujoco(env)
     env.__class__ = other
     assert not mujoco_scene.is_mujoco(env)
+
+
+def test_another_opengl_renderer_is_refused():
+    environment = GymnasiumEnvironment("Reacher-v5", opengl="NVIDIA H100/PCIe/SSE2")
+    with pytest.raises(GoalreelError, match=r"^render.opengl: This machine draws with '.+', not w"):
+        Instance(environment, 0).frame()

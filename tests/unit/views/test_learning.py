@@ -30,7 +30,7 @@ ATTEMPTS, CARD, SEED = 2, 3, 2025
 CONFIG = {"env": DISCRETE, "seed": SEED, "success": "terminated", "unit": "reach"}
 CONFIG |= {"learner": {"name": "trained"}, "train.attempts": ATTEMPTS, "film.fps": 30}
 CONFIG |= {"overlay.title_card": 0.1, "overlay.hud": False, "view_encoder": LOSSLESS}
-CONFIG |= {"render": {"scale": 1}}
+CONFIG |= {"render.scale": 1}
 LABEL_HEIGHT = 35  # pixel rows without the car
 
 
@@ -135,7 +135,7 @@ def test_file_holds_frames_keyframes_and_chapters(film, tmp_path):
 
 
 EPISODES = {"env_wrappers": [], "max_episode_steps": 60, "success": None, "unit": "episode"}
-EPISODES |= {"render": {"scale": None}}
+EPISODES |= {"render.scale": None}
 KWARGS = {"CartPole-v1": {"sutton_barto_reward": True}, "ALE/Freeway-v5": pixel_kwargs("ALE/")}
 
 

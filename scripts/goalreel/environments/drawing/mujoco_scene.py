@@ -38,6 +38,16 @@ def use_context(env) -> None:
         viewer.make_context_current()
 
 
+def renderer_name(env) -> str:
+    """Return the name of the OpenGL renderer of an environment, "" if it has not rendered by it."""
+    if getattr(getattr(env, "mujoco_renderer", None), "viewer", None) is None:
+        return ""
+    from OpenGL import GL
+
+    use_context(env)
+    return GL.glGetString(GL.GL_RENDERER).decode()
+
+
 class MujocoScene:
     """Renders the frames of one environment, in its own OpenGL context."""
 

@@ -14,7 +14,6 @@ Stable-Baselines3 and write files of the same names:
 
     env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
     env = goalreel.RecordVideo(env, "videos")
-    goalreel.save_video(frames, "videos", fps=30)
     goalreel.vector.RecordVideo, goalreel.sb3.VecVideoRecorder      for vector environments
 
 Read the results of the workflow:
@@ -41,7 +40,6 @@ _HOME = {
     "film": "workflow.in_process",
     "open_cache": "rendering.frame_cache",
     "read_trajectories": "simulation.trajectories",
-    "save_video": "recorders.save_video",
 }
 _MODULES = ("hub", "sb3", "vector")  # model cards and further recorders
 __all__ = [*_HOME]

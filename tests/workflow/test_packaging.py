@@ -110,7 +110,6 @@ def test_conda_environments_pin_the_imports_of_their_stages(environment):
 
 
 PUBLIC = {"GoalreelError", "RecordVideo", "check", "film", "open_cache", "read_trajectories"}
-PUBLIC |= {"save_video"}
 
 
 def test_package_offers_public_names_and_imports_lazily():

@@ -1,1 +1,1 @@
-"""Record videos from Python: RecordVideo, save_video and recorders of vector environments."""
+"""Record videos from Python: RecordVideo and recorders of vector environments."""

@@ -100,23 +100,22 @@ class VideoWriter:
         options: VideoOptions,
         episode: Mapping,
         step: int,
-        owner: object | None = None,
-        first: int = 0,
+        owner: object,
     ) -> None:
         """Start without frames. ffmpeg starts with the first one.
 
         `path` is the file, unless the options have a name_pattern. `episode` is the info of the
         current episode, which the owner updates. The video is finished at the latest when the owner
-        is garbage collected or Python ends. Error messages number the frames from `first`.
+        is garbage collected or Python ends.
         """
         self._path = path.absolute()  # the program may change its working folder
-        self._options, self._episode, self._step, self._first = options, episode, step, first
+        self._options, self._episode, self._step = options, episode, step
         self._shape: tuple[int, ...] = ()
         self._draft: Path | None = None
         self._stream: ffmpeg.Stream | None = None
         self._is_finished, self._pid = False, os.getpid()
         # When Python ends, `__del__` may be too late to wait for ffmpeg.
-        self._at_exit = weakref.finalize(owner, self.finish) if owner is not None else None
+        self._at_exit = weakref.finalize(owner, self.finish)
 
     def __len__(self) -> int:
         return self._stream.written if self._stream else 0
@@ -133,7 +132,7 @@ class VideoWriter:
         if self._is_finished or self._pid != os.getpid():
             return
         try:
-            pixels = _rgb_frame(frame, self._first + len(self), self._shape)
+            pixels = _rgb_frame(frame, len(self), self._shape)
             if self._stream is None:
                 self._start(pixels.shape)
             rows, columns = self._odd  # added to odd sides for yuv420p
@@ -161,8 +160,7 @@ class VideoWriter:
 
     def _set_finished(self) -> None:
         self._is_finished = True
-        if self._at_exit is not None:
-            self._at_exit.detach()
+        self._at_exit.detach()
 
     def _start(self, shape: tuple[int, ...]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -138,6 +138,6 @@ def test_memory_stays_flat_over_10_000_steps(tmp_path):
 
 
 def test_importing_goalreel_imports_no_gymnasium():
-    program = "import sys, goalreel; goalreel.save_video; print('gymnasium' in sys.modules)"
+    program = "import sys, goalreel; goalreel.open_cache; print('gymnasium' in sys.modules)"
     assert said_by(program) == "False\n"
-    assert goalreel.save_video.__name__ == "save_video" and callable(goalreel.save_video)
+    assert goalreel.open_cache.__name__ == "open_cache" and callable(goalreel.open_cache)

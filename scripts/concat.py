@@ -18,7 +18,7 @@ def concat(spec, segments: Shards, trajectories: Shards, output, selection=None)
     if selection:
         chosen = read_shares(selection)
         count = f"{len(chosen['numbers']):,} of {pluralize(int(chosen['played']), unit)}"
-    title = f"{config['env']}: {count}" + ("" if spec.reproducible else ", not reproducible")
+    title = ", ".join([f"{config['env']}: {count}", *spec.remarks.values()])
     with padded(segments, trajectories, output.parent) as (whole, sizes):
         text = (spec.extended(sizes=sizes) if sizes else spec).text
         how = config["film.fps"], config["card_frames"], unit

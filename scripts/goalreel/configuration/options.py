@@ -123,6 +123,9 @@ class Render(Section):
     """The factor by which films and clips enlarge frames, pixel by pixel. `null` is 1 for frames of
     at least 320 rows. For smaller ones it is the smallest factor that gives 480 rows, up to 1,920
     columns. The Mountain Cars allow only 1."""
+    quality: Literal["exact", "draft"] = "exact"
+    """`draft` renders MuJoCo without shadows and multisampling, several times as fast. The frames
+    are not those of `env.render()`, as the film's title, the tables and the page say."""
     opengl: text("the name of an OpenGL renderer") | None = None
     """The OpenGL renderer of MuJoCo's frames, such as `llvmpipe (LLVM 15.0.6, 256 bits)`. A job on
     a machine with another one stops. `null` is the renderer of the machine that starts the run."""

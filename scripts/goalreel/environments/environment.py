@@ -100,5 +100,6 @@ def gymnasiums_environment(config: Mapping) -> Environment:
     wrappers, check = config.get("env_wrappers") or (), config.get("check_determinism", True)
     is_computed = config["env"] in CLASSIC_CONTROL and not wrappers
     maker = ClassicControl if is_computed else GymnasiumEnvironment
-    limit, opengl = config.get("max_episode_steps"), config.get("render.opengl")
-    return maker(config["env"], config.get("env_kwargs") or {}, limit, wrappers, check, opengl)
+    given = config["env"], config.get("env_kwargs") or {}, config.get("max_episode_steps")
+    drawing = config.get("render.opengl"), config.get("render.quality") == "draft"
+    return maker(*given, wrappers, check, *drawing)

@@ -60,6 +60,7 @@ class GymnasiumEnvironment:
     wrappers: Sequence[str | Mapping] = ()  # as in `env_wrappers`, the first innermost
     check: bool = True  # whether episodes must depend only on their seeds
     opengl: str | None = None  # the name of the OpenGL renderer; None for any
+    is_draft: bool = False  # whether MuJoCo renders without shadows and multisampling
 
     idle_share: ClassVar = 0.0  # Gymnasium does not step an episode after its end
 
@@ -102,6 +103,9 @@ class GymnasiumEnvironment:
             kwargs = f" with env_kwargs {dict(self.kwargs)}" if self.kwargs else ""
             problem = f"env: {self.id!r} cannot be made{kwargs}. Correct its arguments or its code."
             raise GoalreelError(f"{problem}\n  {_describe(error)}") from error
+        if self.is_draft:  # read when an instance renders for the first time
+            quality = env.unwrapped.model.vis.quality
+            quality.offsamples = quality.shadowsize = 0
         if type(env.unwrapped).__module__ == "ale_py.env":
             self._loading.speed_up(env.unwrapped)
         env = apply_wrappers(env, self.wrappers)

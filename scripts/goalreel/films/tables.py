@@ -40,7 +40,7 @@ def write_tables(
     """Write the tables of filmed episodes and, for goal reaches, of all attempts; summarize them.
 
     In episodes.csv, `first_frame` is the frame of the film that shows the reset state, and
-    `start_s` is its time. A run that is not reproducible gets a column `reproducible`. `cards` are
+    `start_s` is its time. Each remark of the specs gets a column. `cards` are
     the frames of the title card before each episode, `shares` the result of `read_shares` if the
     film shows some of the played episodes.
     """
@@ -56,7 +56,7 @@ def write_tables(
             shown = table["card_frames"] + table["frames"]
             table["first_frame"] = first_frame + shown.cumsum() - table["frames"]
             table["start_s"] = table["first_frame"] / fps
-            mark = [] if summary.spec.reproducible else ["reproducible"]
+            mark = [*summary.spec.remarks]
             if shares is not None:
                 mark += SHARE_COLUMNS
                 places = np.searchsorted(shares["numbers"], table["episode"])
@@ -92,7 +92,8 @@ def _summary(played: pd.DataFrame) -> str:
 
 def _attempts_table(rows: Attempts, env: str, shard: int) -> pd.DataFrame:
     columns = {field.name.rstrip("_"): getattr(rows, field.name) for field in fields(rows)}
-    columns |= {"episode": rows.reach, "env": env, "shard": shard, "reproducible": False}
+    columns |= {"episode": rows.reach, "env": env, "shard": shard}
+    columns |= {"reproducible": False, "draft": True}
     return pd.DataFrame(columns)
 
 

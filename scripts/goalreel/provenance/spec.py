@@ -45,6 +45,12 @@ class Spec:
         """Whether goalreel checks that episodes depend only on their seeds."""
         return self.value.get("reproducible", True)
 
+    @property
+    def remarks(self) -> dict[str, str]:
+        """The remarks on a film of inexact or unchecked episodes, by columns of tables."""
+        remarks = {} if self.reproducible else {"reproducible": "not reproducible"}
+        return remarks | ({"draft": "draft"} if self.value.get("draft") else {})
+
     def shard_of(self, number: int) -> dict[str, int]:
         """Return the range of a shard of its run, as the shard's specs have it."""
         return covered(number, self.shard["size"], self.shard["reaches"])

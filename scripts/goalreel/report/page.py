@@ -114,7 +114,7 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec, folder: 
         ),
         url=partial(_data_url, folder) if embed else quote,
         policy=policy_label(config["policy"]),
-        reproducible=spec.reproducible,
+        remarks=spec.remarks,
         title=_title(rows, summary["episodes"]),
         rows=rows,
         played=summary["episodes"],

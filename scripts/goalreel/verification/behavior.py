@@ -113,7 +113,7 @@ def lock_run(spec: Spec, trajectories: Iterable[Path], frames: Iterable[Path]) -
     facts = present_facts(spec) | {
         "options": options
         | {"film": {"fps": spec.config["film.fps"]}}
-        | {"render": {"scale": spec.config["render.scale"]}},
+        | {"render": {key: spec.config[f"render.{key}"] for key in ("scale", "quality")}},
         "mean_return": mean_interval([episode.return_ for episode in episodes]).text(),
     }
     return Lock(facts, episodes)

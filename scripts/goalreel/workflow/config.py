@@ -76,7 +76,7 @@ def read_config(user_options: Mapping) -> dict:
     for check, needed in (
         (_environment_errors, ("env", "env_kwargs", "env_wrappers")),
         (_policy_errors, ("env", "policy.name")),
-        (_scale_errors, ("env", "render.scale")),
+        (_render_errors, ("env", "render")),
         (_check_errors, ("check",)),
         (policy_errors.training_errors, ("env", "train", "policy")),
         (_check_policy_files, ("env", "env_kwargs", "env_wrappers", "policy")),
@@ -217,10 +217,13 @@ def _creator_errors(config: Mapping) -> Errors:
             yield "policy.file", f"{error}. Set env and env_wrappers as in its training."
 
 
-def _scale_errors(config: Mapping) -> Errors:
-    env, scale = config["env"], config["render"]["scale"]
+def _render_errors(config: Mapping) -> Errors:
+    env, (scale, quality, _) = config["env"], config["render"].values()
     if describe(env).has_atlas and scale not in (None, 1):
         yield "render.scale", f"'{scale}' is not allowed for {env}. Use 1 or null."
+    played = str(gymnasium_ids.find_spec(env).entry_point)
+    if quality == "draft" and not played.startswith("gymnasium.envs.mujoco."):
+        yield "render.quality", "'draft' is only for Gymnasium's MuJoCo environments. Use exact."
 
 
 def _check_errors(config: Mapping) -> Errors:

@@ -102,6 +102,8 @@ class Plan:
         plays = "simulate" in (stage, *makers.values())
         if plays and not run.value("check_determinism"):
             common["reproducible"] = False  # as each file of the run records
+        if plays and run.value("render.quality") == "draft":
+            common["draft"] = True
         if stage == "simulate" and self._asked:  # a check plays again even if nothing changed
             common["asked"] = self._asked
         files = self._watched_files(stage)

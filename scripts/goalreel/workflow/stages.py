@@ -109,7 +109,7 @@ def _reported(path: str, category: str, labels: Mapping[str, str], **more: objec
 
 WILDCARDS = {"shard": r"\d{5,9}", "row": "[^/]+"}
 _ENVIRONMENT = ("env", "env_kwargs", "env_wrappers", "max_episode_steps")
-_PLAYED = (*_ENVIRONMENT, "policy", "check_determinism", "render.opengl")
+_PLAYED = (*_ENVIRONMENT, "policy", "check_determinism", "render.opengl", "render.quality")
 _FILM = ("env", "film.fps", "card_frames")
 _PAGE = ("colors.css", "report.css", "report.html.j2", "report.js")
 _TEXTS = ("overlay.caption", "overlay.hud")

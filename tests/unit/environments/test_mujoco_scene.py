@@ -1,9 +1,11 @@
 """MuJoCo's frames are those of Gymnasium, drawn with a repaired shadow map."""
 
+import av
 import gymnasium
 import numpy as np
 import pytest
 
+import goalreel
 from goalreel.environments.drawing import mujoco_scene
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
 from goalreel.errors import GoalreelError
@@ -106,3 +108,22 @@ def test_another_opengl_renderer_is_refused():
     environment = GymnasiumEnvironment("Reacher-v5", opengl="NVIDIA H100/PCIe/SSE2")
     with pytest.raises(GoalreelError, match=r"^render.opengl: This machine draws with '.+', not w"):
         Instance(environment, 0).frame()
+
+
+def test_drafts_have_no_shadows_and_say_so(tmp_path):
+    path = tmp_path / "film.mp4"
+    options = {"max_episode_steps": 3, "render": {"quality": "draft"}}
+    table = goalreel.film("HalfCheetah-v5", "random", episodes=2, to=path, **options)
+    assert table["draft"].all()
+    with av.open(str(path)) as film:
+        assert film.metadata["title"] == "HalfCheetah-v5: 2 episodes, draft"
+    drafts, exact = (
+        Instance(GymnasiumEnvironment("HalfCheetah-v5", is_draft=is_draft), 1)
+        for is_draft in (True, False)
+    )
+    peer = gymnasium.make("HalfCheetah-v5", render_mode="rgb_array")
+    peer.reset(seed=1)
+    peer.unwrapped.mujoco_renderer._get_viewer("rgb_array").scn.flags[0] = 0  # mjRND_SHADOW
+    light = [np.asarray(frame, int) for frame in (drafts.frame(), exact.frame(), peer.render())]
+    unlike, like = (np.abs(light[0] - other).max(axis=2) > 40 for other in light[1:])
+    assert like.mean() < 0.01 < unlike.mean()  # only the edges, which multisampling smooths

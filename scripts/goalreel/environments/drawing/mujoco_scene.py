@@ -110,7 +110,8 @@ class ShadowMap:
         self._kinds, self._decor = mujoco.mjtGeom, mujoco.mjtCatBit.mjCAT_DECOR
         lights = [light for light in self._first(viewer.scn.lights, "nlight") if light.castshadow]
         kinds = [light.type for light in lights]
-        self._is_known = kinds == [mujoco.mjtLightType.mjLIGHT_DIRECTIONAL] and not viewer.scn.nskin
+        is_lit = kinds == [mujoco.mjtLightType.mjLIGHT_DIRECTIONAL] and viewer.con.shadowSize
+        self._is_known = is_lit and not viewer.scn.nskin
         if not self._is_known:
             return
         (self._light,), self._size = lights, viewer.con.shadowSize

@@ -6,7 +6,6 @@ plays the same.
 """
 
 import inspect
-import os
 import sys
 import textwrap
 import time
@@ -31,6 +30,10 @@ from goalreel.environments.wrappers import apply_wrappers
 from goalreel.errors import GoalreelError
 
 _MAX_STORED_NUMBERS = 64  # larger observations are not stored
+# The newest MuJoCo for packages that later ones break, as of November 2026.
+_MUJOCO = {"shimmy": "mujoco<4", "gymnasium_robotics": "mujoco<3.12"}
+_SEEDS = """
+  Choose smaller seeds, such as --config seeds=0-49"""
 _OPENGL = """
   MuJoCo needs the OpenGL library that MUJOCO_GL names: egl (Debian: libegl1 libgl1-mesa-dri),
   osmesa (Debian: libosmesa6), or glfw with a display."""
@@ -82,10 +85,6 @@ class GymnasiumEnvironment:
 
     def make(self, render_mode: str | None = "rgb_array"):
         """Return a new instance. Raises GoalreelError if Gymnasium cannot make one."""
-        if sys.platform == "linux" and not os.environ.get("MUJOCO_GL"):
-            os.environ["MUJOCO_GL"] = "egl"  # MuJoCo's own default needs a screen
-        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
         import gymnasium
 
         try:
@@ -102,7 +101,10 @@ class GymnasiumEnvironment:
         except Exception as error:  # its constructor may raise anything
             kwargs = f" with env_kwargs {dict(self.kwargs)}" if self.kwargs else ""
             problem = f"env: {self.id!r} cannot be made{kwargs}. Correct its arguments or its code."
-            raise GoalreelError(f"{problem}\n  {_describe(error)}") from error
+            family = str(find_spec(self.id).entry_point).partition(".")[0]
+            older = _MUJOCO.get(family)
+            advice = f"\n  If MuJoCo is too new: pip install '{older}'" if older else ""
+            raise GoalreelError(f"{problem}\n  {_describe(error)}{advice}") from error
         if self.is_draft:  # read when an instance renders for the first time
             quality = env.unwrapped.model.vis.quality
             quality.offsamples = quality.shadowsize = 0
@@ -289,6 +291,7 @@ class Instance:
         except Exception as error:
             trace = textwrap.indent("".join(traceback.format_exception(error)).rstrip(), "  ")
             advice = _OPENGL if method == "render" and "mujoco" in sys.modules else ""
+            advice = _SEEDS if "2**32" in str(error) else advice  # of NumPy's RandomState
             raise GoalreelError(
                 f"env: {self.environment.id!r} raised {type(error).__name__} in {method} in the "
                 f"episode of seed {self.seed}. Correct its code.\n{trace}{advice}"

@@ -34,6 +34,7 @@ FAMILIES = {
     **dict.fromkeys(("Fetch", "HandManipulate", "HandReach"), "gymnasium_robotics"),
     **dict.fromkeys(("Adroit", "AntMaze_", "FrankaKitchen-", "PointMaze_"), "gymnasium_robotics"),
     "highway-": "highway_env",
+    "MiniWorld-": "miniworld",
     "SuperMarioBros-": "goalreel.environments.mario",
 }
 # The ending of the name of each version's ROM, from full details to rectangles.
@@ -51,6 +52,7 @@ PACKAGES = {
     "shimmy": "shimmy[dm-control]",
     "gymnasium_robotics": "gymnasium-robotics",
     "highway_env": "highway-env",
+    "miniworld": "miniworld",
     "pygame": "pygame-ce",
     "cv2": "opencv-python-headless",
 }
@@ -83,6 +85,7 @@ def find_spec(env: str):
     from gymnasium.envs.registration import registry
 
     module, _, name = env.rpartition(":")
+    _render_without_screen()
     try:
         if module:
             import_module(module)
@@ -103,6 +106,17 @@ def find_spec(env: str):
     except Exception as error:  # the user's module, or a library that it lacks
         raise GoalreelError(not_imported(env, error)) from error
     return spec
+
+
+def _render_without_screen() -> None:
+    """Set the variables that packages of environments read when they are imported."""
+    if sys.platform == "linux" and not os.environ.get("MUJOCO_GL"):
+        os.environ["MUJOCO_GL"] = "egl"
+    if not os.environ.get("DISPLAY"):
+        os.environ.setdefault("PYGLET_HEADLESS", "true")  # MiniWorld's
+    # With "dummy", highway-env renders nothing but black.
+    os.environ.setdefault("SDL_VIDEODRIVER", "offscreen" if sys.platform == "linux" else "dummy")
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 
 
 def load_creator(env: str) -> Callable:
@@ -134,6 +148,8 @@ def id_with_module(name: str, entry_point: str) -> str:
 def _fix(module: str, name: str, registry: Mapping) -> str:
     """Return what to type instead of an id that is not registered."""
     versions = _versions(name, registry)
+    if not module and "BulletEnv" in name:
+        return f"After pip install pybullet_envs_gymnasium, use env=pybullet_envs_gymnasium:{name}."
     if _ATARI.fullmatch(name) and not versions and not importlib.util.find_spec("ale_py"):
         return f"If it is an Atari game, install its package: {_pip('ale_py')}"
     if not module and f"ALE/{name}" in registry:
@@ -248,7 +264,6 @@ def make_quietly(env: str, kwargs: Mapping):
     """Return an instance to inspect, which takes milliseconds (0.2 s for ALE) without rendering."""
     import gymnasium
 
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no screen is needed
     spec = find_spec(env)
     if mujoco := sys.modules.get("mujoco"):
         # MuJoCo warns about its own models on the terminal and in a log file.

@@ -62,14 +62,15 @@ def read_first_steps(record: Path) -> dict | None:
 
 def _opengl_renderer() -> str:
     """Return the name of the OpenGL renderer of MuJoCo, "" if it has none."""
-    env = {"MUJOCO_GL": "egl"} | os.environ
     words = [sys.executable, "-P", "-c", _RENDERER]
-    ended = subprocess.run(words, capture_output=True, text=True, env=env)
+    ended = subprocess.run(words, capture_output=True, text=True)
     return ended.stdout.partition("\n")[0]  # PyOpenGL may print more at its end
 
 
 def play_first_steps(config: Mapping, scripts: Path, record: Path) -> dict:
     """Play the first steps of a run, and return the findings, or {} after a minute.
+
+    The option `seeds` is null or a list of the first one.
 
     `files` is the sha256 of each file that the policy opens, and `episode_s` about the maximum
     seconds of an episode. `render_fps` is the environment's frames per second or None, and `opengl`
@@ -156,7 +157,7 @@ def _play(config: Mapping, folder: Path) -> tuple[float, str]:
 
     is_later = is_trained_here(config["policy"])  # the run itself trains the policy
     scene = open_scene(config | {"policy": None} if is_later else config)
-    seeds = episode_seeds(config["seed"], np.arange(1), 0)
+    seeds = np.array(config["seeds"] or episode_seeds(config["seed"], np.arange(1), 0))
     if scene.policy is None:
         if not describe(config["env"]).computed:
             Instance(scene.env, int(seeds[0])).frame()

@@ -222,7 +222,8 @@ def _findings(plans: Plans, suite_runs: Mapping[str, SuiteRun], scripts: Path) -
                 steps = read_first_steps(record)
                 if steps is None:
                     check_environment(config)
-                    steps = pool.submit(play_first_steps, config, scripts, record)
+                    given = config | {"seeds": plan.run.seeds and [plan.run.seeds[0]]}
+                    steps = pool.submit(play_first_steps, given, scripts, record)
             first_steps[name] = steps
     return {
         name: _options_by(

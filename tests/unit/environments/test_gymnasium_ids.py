@@ -23,6 +23,7 @@ from goalreel.errors import GoalreelError
 from goalreel.workflow.config import load_config
 
 PACKAGES = ("ale_py", "minigrid", "shimmy", "gymnasium_robotics", "highway_env", "Box2D", "mujoco")
+PACKAGES += ("miniworld", "pybullet_envs_gymnasium")
 # Runs in a separate process, since imported environments stay registered.
 ASK = f"""
 import sys
@@ -54,13 +55,32 @@ MISSING = {
     "walker-walk": "use env=dm_control/walker-walk-v0, after pip install 'shimmy[dm-control]'",
     "FetchReach-v4": "pip install gymnasium-robotics",
     "highway-v0": "pip install highway-env",
+    "MiniWorld-Hallway-v0": "pip install miniworld",
+    "AntBulletEnv-v0": "use env=pybullet_envs_gymnasium:AntBulletEnv-v0",
 }
+# The variables that packages read when they are imported.
+SCREENS = """
+import os
+for name in ("DISPLAY", "MUJOCO_GL", "PYGLET_HEADLESS", "SDL_VIDEODRIVER"):
+    os.environ.pop(name, None)
+from goalreel.environments.gymnasium_ids import find_spec
+find_spec("Pendulum-v1")
+import pygame
+pygame.display.init()
+print(pygame.display.get_driver(), os.environ["MUJOCO_GL"], os.environ["PYGLET_HEADLESS"])
+"""
 
 
 def test_id_of_missing_package_names_the_installation():
     answers = said_by(ASK, *MISSING).splitlines()
     for (env, command), answer in zip(MISSING.items(), answers, strict=True):
         assert command in answer and env in answer
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="takes Linux's drivers")
+def test_packages_render_without_a_screen():
+    """With SDL's driver `dummy`, highway-env's frames would be black."""
+    assert said_by(SCREENS).splitlines()[-1] == "offscreen egl true"
 
 
 def test_parse_imports_no_environment_class():

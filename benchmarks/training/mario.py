@@ -9,9 +9,11 @@ reaches the flag or has no time left. The seeds are no training's. The rows dist
     none                actions are played as chosen
 
 The blind list is a path to the flag that a search has found without disturbance. Afterwards it goes
-on to press its last action. The table is mario_games.csv and mario_games.md.
+on to press its last action. The table is mario_games.csv and mario_games.md. Networks of other
+levels, without a list, make mario_levels.csv and mario_levels.md:
 
     python -m benchmarks.training.mario mario-*/train/policy.npz
+    python -m benchmarks.training.mario --levels mario-1-*/train/policy.npz
 
 It takes 8 minutes a player on one core.
 """
@@ -35,40 +37,47 @@ SEGMENT = 64  # pixels; games are counted that end in it
 
 def main(argv: list[str] | None = None) -> None:
     """Play all games, and write the table."""
-    from goalreel.environments.mario import MarioEnv
     from goalreel.policies.network_file import read_checkpoints
     from goalreel.policies.numpy_network import NumpyNetwork
-    from goalreel.training.mario_envs import search
 
     options = parser(__doc__)
     options.add_argument("policies", type=Path, nargs="+", help="policy.npz of each training")
     options.add_argument("--games", type=int, default=100, help="games of a row (100)")
+    options.add_argument("--levels", action="store_true", help="networks of different levels")
     options = options.parse_args(argv)
-    players, steps = {}, []
+    players, steps, rows = {}, [], []
     for checkpoints in map(read_checkpoints, options.policies):
         settings, place = checkpoints.settings, checkpoints.choose("best")
         network = NumpyNetwork(checkpoints.weights[place], strides=settings["strides"])
         seed = checkpoints.spec.config["train"]["seed"]
-        players[f"seed {seed}"] = lambda stacks, _, network=network: network.act(stacks)
+        name = settings["env"] if options.levels else f"seed {seed}"
+        players[name] = (lambda stacks, _, network=network: network.act(stacks)), settings
         steps.append(f"{checkpoints.checkpoint_steps[place]:,}")
+    if not options.levels:
+        players["blind list"] = _blind_list(settings), settings
+    for name, (act, rules) in players.items():
+        rows += [cells(name, mode, play(act, mode, options.games, rules)) for mode in MODES]
+    note = (
+        f"{'Levels' if options.levels else settings['env']}, the checkpoints of the best "
+        f"evaluations, after {', '.join(steps)} decisions. Games are counted by parts of {SEGMENT} "
+        "pixels, the most frequent ones first."
+    )
+    packages, name = ("numpy", "stable-retro"), f"mario_{'levels' if options.levels else 'games'}"
+    write_table(options.output / name, HEADER, rows, [note], 2, packages)
+
+
+def _blind_list(settings: dict):
+    """Return a player of the list of actions that a search has found."""
+    from goalreel.environments.mario import MarioEnv
+    from goalreel.training.mario_envs import search
+
     exact = MarioEnv(settings["env"], "ram", repeat_action_probability=0.0)
     path = search(exact, random.Random(SEED), settings["frame_skip"])
 
     def blind(stacks: np.ndarray, decision: int) -> np.ndarray:
         return np.full(len(stacks), path[min(decision, len(path) - 1)])
 
-    players["blind list"] = blind
-    rows = [
-        cells(player, mode, play(act, mode, options.games, settings))
-        for player, act in players.items()
-        for mode in MODES
-    ]
-    note = (
-        f"{settings['env']}, the checkpoints of the best evaluations, after {', '.join(steps)} "
-        f"decisions. Games are counted by parts of {SEGMENT} pixels, the most frequent ones first."
-    )
-    packages = ("numpy", "stable-retro")
-    write_table(options.output / "mario_games", HEADER, rows, [note], 2, packages)
+    return blind
 
 
 def play(act, mode: str, games: int, settings: dict) -> list[tuple[bool, int]]:

@@ -107,7 +107,8 @@ def _mp4_file(
     quantizer = "qp" if encode.get("crf") is None else "crf"
     return [
         *[*output, "-preset", encode["preset"], f"-{quantizer}", str(encode[quantizer])],
-        *["-bf", "0", "-x264-params", _FILM, *_EXACT, "-map_metadata", "-1"],
+        # Of few large frames, ffmpeg would guess another rate, and drop or repeat frames.
+        *["-r", str(rate), "-bf", "0", "-x264-params", _FILM, *_EXACT, "-map_metadata", "-1"],
         *["-metadata", f"comment={comment}", "-video_track_timescale", str(TICKS * rate.numerator)],
         # faststart puts the index first, so that browsers play the video while it loads.
         *["-movflags", "+faststart", "-f", "mp4", "-y", f"file:{path.resolve()}"],

@@ -11,6 +11,7 @@ from frames import layer_of
 from recordings import BROKEN
 
 from goalreel.encoding import ffmpeg
+from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.errors import GoalreelError
 from goalreel.films.segment import encode_segment
@@ -128,3 +129,16 @@ def test_ffmpeg_version_differs_between_builds(tmp_path, monkeypatch):
         versions.add(ffmpeg.version())
     ffmpeg.version.cache_clear()
     assert len(versions) == 2
+
+
+def test_large_frames_keep_an_unusual_rate(tmp_path):
+    """ffmpeg would guess 120 frames per second from the first frames."""
+    size, path = (960, 664), tmp_path / "film.mp4"
+    frames = [np.full(size[0] * size[1] * 3 // 2, 100 + n, np.uint8) for n in range(20)]
+    assert (
+        encode_video(path, frames, size, 125, {"preset": "ultrafast", "qp": 23}, "", [0, 9]) == 20
+    )
+    with av.open(str(path)) as film:
+        shown = [packet for packet in film.demux(video=0) if packet.pts is not None]
+        assert [n for n, packet in enumerate(shown) if packet.is_keyframe] == [0, 9]
+        assert film.streams.video[0].average_rate == 125 and len(shown) == 20

@@ -123,6 +123,13 @@ class Render(Section):
     """The factor by which films and clips enlarge frames, pixel by pixel. `null` is 1 for frames of
     at least 320 rows. For smaller ones it is the smallest factor that gives 480 rows, up to 1,920
     columns. The Mountain Cars allow only 1."""
+    camera: text("the name of a camera") | None = None
+    """The camera of MuJoCo's frames, such as `track`. `null` is that of `env.render()`. If it or a
+    size changes, frames are drawn again, without simulating."""
+    width: integer(16, 4096) | None = None
+    """The width of MuJoCo's frames in pixels. `null` is 480."""
+    height: integer(16, 4096) | None = None
+    """The height of MuJoCo's frames in pixels. `null` is 480."""
     quality: Literal["exact", "draft"] = "exact"
     """`draft` renders MuJoCo without shadows and multisampling, several times as fast. The frames
     are not those of `env.render()`, as the film's title, the tables and the page say."""

@@ -107,7 +107,7 @@ def _mp4_file(
     quantizer = "qp" if encode.get("crf") is None else "crf"
     return [
         *[*output, "-preset", encode["preset"], f"-{quantizer}", str(encode[quantizer])],
-        # Of few large frames, ffmpeg would guess another rate, and drop or repeat frames.
+        # Without a rate, ffmpeg guesses that of large frames, and drops or repeats some.
         *["-r", str(rate), "-bf", "0", "-x264-params", _FILM, *_EXACT, "-map_metadata", "-1"],
         *["-metadata", f"comment={comment}", "-video_track_timescale", str(TICKS * rate.numerator)],
         # faststart puts the index first, so that browsers play the video while it loads.

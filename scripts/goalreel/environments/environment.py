@@ -30,6 +30,9 @@ class SubEnvs(Protocol):
         Returns rewards, float64, and terminated and truncated, bool: (num_envs,) each.
         """
 
+    def poses(self) -> Sequence[np.ndarray]:
+        """Return what MuJoCo draws, `num_poses` arrays (num_envs,). Others lack this method."""
+
     def frames(self) -> Sequence:
         """Return the frame that `env.render()` gives for each, as an array or a BlockFrame.
 
@@ -50,6 +53,7 @@ class Environment(Protocol):
     actions: ActionSpace
     max_episode_steps: int | None  # the time limit; None for the registered one
     width: int  # the number of values in a recorded state
+    num_poses: int  # the number of values that MuJoCo draws, else 0
     max_envs: int  # the greatest number of episodes in a batch
     idle_share: float  # the share of a batch that may be stepped beyond its end
 
@@ -100,6 +104,9 @@ def gymnasiums_environment(config: Mapping) -> Environment:
     wrappers, check = config.get("env_wrappers") or (), config.get("check_determinism", True)
     is_computed = config["env"] in CLASSIC_CONTROL and not wrappers
     maker = ClassicControl if is_computed else GymnasiumEnvironment
-    given = config["env"], config.get("env_kwargs") or {}, config.get("max_episode_steps")
+    camera = {"camera_name": "camera", "width": "width", "height": "height"}
+    drawn = {name: config.get(f"render.{key}") for name, key in camera.items()}
+    kwargs = {**(config.get("env_kwargs") or {}), **{k: v for k, v in drawn.items() if v}}
+    given = config["env"], kwargs, config.get("max_episode_steps")
     drawing = config.get("render.opengl"), config.get("render.quality") == "draft"
     return maker(*given, wrappers, check, *drawing)

@@ -23,11 +23,11 @@ from goalreel.environments.atari_loading import Loading
 from goalreel.environments.drawing import car_racing
 from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.drawing.frame_memo import FrameMemo
-from goalreel.environments.drawing.mujoco_scene import renderer_name, use_context
+from goalreel.environments.drawing.mujoco_scene import poses, renderer_name, use_context
 from goalreel.environments.gymnasium_ids import find_spec, load_creator
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import apply_wrappers
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, unknown
 
 _MAX_STORED_NUMBERS = 64  # larger observations are not stored
 # The newest MuJoCo for packages that later ones break, as of November 2026.
@@ -105,13 +105,17 @@ class GymnasiumEnvironment:
             older = _MUJOCO.get(family)
             advice = f"\n  If MuJoCo is too new: pip install '{older}'" if older else ""
             raise GoalreelError(f"{problem}\n  {_describe(error)}{advice}") from error
-        if self.is_draft:  # read when an instance renders for the first time
-            quality = env.unwrapped.model.vis.quality
-            quality.offsamples = quality.shadowsize = 0
-        if type(env.unwrapped).__module__ == "ale_py.env":
-            self._loading.speed_up(env.unwrapped)
-        env = apply_wrappers(env, self.wrappers)
         inner = env.unwrapped
+        camera, renderer = self.kwargs.get("camera_name"), getattr(inner, "mujoco_renderer", None)
+        if camera and renderer and renderer.camera_id == -1:  # MuJoCo would take its free camera
+            names = [inner.model.camera(number).name for number in range(inner.model.ncam)]
+            raise GoalreelError(f"render.camera: {unknown('camera', camera, names)}")
+        if self.is_draft:  # read when an instance renders for the first time
+            quality = inner.model.vis.quality
+            quality.offsamples = quality.shadowsize = 0
+        if type(inner).__module__ == "ale_py.env":
+            self._loading.speed_up(inner)
+        env = apply_wrappers(env, self.wrappers)
         parameters = inspect.signature(inner.reset).parameters.values()
         if not any(p.name == "seed" or p.kind is p.VAR_KEYWORD for p in parameters):
             if self.check:
@@ -127,7 +131,8 @@ class GymnasiumEnvironment:
         env = self.make(self.render_mode)
         self.new.append(env)
         meanings = getattr(env.unwrapped, "get_action_meanings", list)
-        return env.observation_space, env.action_space, meanings()
+        num_poses = 0 if self.wrappers else len(poses(env.unwrapped))
+        return env.observation_space, env.action_space, meanings(), num_poses
 
     @cached_property
     def actions(self) -> ActionSpace:
@@ -157,6 +162,11 @@ class GymnasiumEnvironment:
         space = self.observation_space
         size = int(np.prod(space.shape)) if isinstance(space, spaces.Box) else 0
         return size if size <= _MAX_STORED_NUMBERS else 0
+
+    @property
+    def num_poses(self) -> int:
+        """The number of values that MuJoCo draws without wrappers, 0 for others."""
+        return self._spaces[3]
 
     def sub_envs(self, seeds: np.ndarray) -> "_Instances":
         """Return an instance for each seed, reset with that seed."""
@@ -352,6 +362,9 @@ class _Instances:
         pairs = zip(self.instances, actions, strict=True)
         steps = [instance.step(action) for instance, action in pairs]
         return tuple(map(np.array, zip(*steps, strict=True)))
+
+    def poses(self) -> np.ndarray:
+        return np.stack([poses(instance.env.unwrapped) for instance in self.instances], axis=1)
 
     def take(self, mask: np.ndarray) -> "_Instances":
         return _Instances([self.instances[index] for index in np.flatnonzero(mask)])

@@ -108,6 +108,11 @@ def find_spec(env: str):
     return spec
 
 
+def is_mujoco(env: str) -> bool:
+    """Return whether an id is of Gymnasium's own MuJoCo environments."""
+    return str(find_spec(env).entry_point).startswith("gymnasium.envs.mujoco.")
+
+
 def _render_without_screen() -> None:
     """Set the variables that packages of environments read when they are imported."""
     if sys.platform == "linux" and not os.environ.get("MUJOCO_GL"):

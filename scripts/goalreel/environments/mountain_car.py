@@ -56,6 +56,7 @@ class MountainCar:
     observe: Callable[[np.ndarray], np.ndarray] = observations  # returns observations for states
 
     width: ClassVar = 2  # a recorded state is a position and a velocity
+    num_poses: ClassVar = 0
     max_envs: ClassVar = 1 << 16  # limits memory; larger batches are no faster
     idle_share: ClassVar = 0.25  # stepping finished ones costs less than dropping each
 

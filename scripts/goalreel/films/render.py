@@ -1,12 +1,20 @@
-"""Render the frames of a Mountain Car shard by looking up each state in the atlas."""
+"""Render the frames of a shard from its states in the atlas, or from the poses of MuJoCo."""
 
+import contextlib
+import itertools
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
+from goalreel.environments.drawing.mujoco_scene import set_poses
+from goalreel.environments.environment import make_environment
+from goalreel.files import npz
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.atlas import Atlas, state_keys
-from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.blocks import BlockRecorder
+from goalreel.rendering.frame_cache import FrameCache, FrameCacheWriter
 from goalreel.rendering.gymnasium_style import GymnasiumStyle
 from goalreel.rendering.layers import Layer, cut_patches, join
 from goalreel.simulation.trajectories import Trajectories
@@ -21,6 +29,26 @@ def render_states(
     used, index = np.unique(images, return_inverse=True)
     car = Layer("car", atlas.patches.take(used), index.astype(np.int32))
     return FrameCache(atlas.background, (car,), trajectories.offsets, trajectories.digest(), spec)
+
+
+def render_poses(path: Path, trajectories: Trajectories, config: Mapping, spec: Spec) -> int:
+    """Write the frames that MuJoCo draws of a shard's poses, and return their number.
+
+    config: the stage's, with the options of its environment
+    """
+    environment, shown = make_environment(config), trajectories.poses
+    with npz.writing(path) as add:
+        writer = FrameCacheWriter(add, path.parent)
+        for first, last in itertools.pairwise(trajectories.offsets.tolist()):
+            recorder, groups = BlockRecorder(), []
+            # A camera starts at the first poses that its instance draws.
+            with contextlib.closing(environment.make()) as env:
+                for values in shown[first:last]:
+                    set_poses(env.unwrapped, values)
+                    groups += recorder.add(environment.frame(env, None))
+            writer.add([*groups, *recorder.flush()])
+        writer.finish(np.arange(len(trajectories)), trajectories.digest(), spec)
+    return len(shown)
 
 
 def find_images(keys: np.ndarray, atlas: Atlas, style: GymnasiumStyle) -> tuple[np.ndarray, Atlas]:

@@ -14,7 +14,7 @@ from goalreel.policies.parameters import RECORDED
 from goalreel.policies.policy import Policy, make_policy
 from goalreel.policies.policy_dependencies import check_files, policy_files
 from goalreel.provenance.spec import Spec
-from goalreel.simulation.episodes import EpisodeRecorder
+from goalreel.simulation.episodes import Episode, EpisodeRecorder
 from goalreel.simulation.trajectories import Trajectories
 
 
@@ -45,9 +45,18 @@ class Scene:
         Without a path, `play` gets None instead of a recorder. With a `success` criterion, frames
         of failed episodes are not kept.
         """
-        if path is None:
+        if path is None and not self.env.num_poses:
             return play(None)
-        from goalreel.rendering.frame_recorder import filming
+        from goalreel.rendering.frame_recorder import check_first_episode, filming
+
+        if path is None:
+            played = play(None)
+            rows = played.episodes
+            ending = bool(rows.terminated[0]), bool(rows.truncated[0])
+            episode = Episode(int(rows.seed[0]), *played.episode(0), *ending)
+            if self.env.check:
+                check_first_episode(self.env, episode, 0.0)
+            return played
 
         with filming(path, self.env, success) as recorder:
             played = play(recorder)

@@ -29,6 +29,7 @@ class Episode:
     rewards: np.ndarray  # (steps,) float64
     terminated: bool  # at the last step
     truncated: bool
+    poses: np.ndarray | None = None  # (steps + 1, num_poses) float64
 
     @property
     def return_(self) -> float:
@@ -78,6 +79,7 @@ def simulate_episodes(
     states = np.empty((rows + 1, environment.width, count))
     actions = np.zeros((rows, count, *space.stored_shape), space.stored_dtype)
     rewards = np.zeros((rows, count))
+    poses = np.empty((rows + 1, environment.num_poses, count))
     episodes: dict[int, Episode] = {}  # by index
 
     all_indices, all_generators = np.arange(count), policy.generators(seeds)
@@ -88,6 +90,8 @@ def simulate_episodes(
         filming = recorder is not None and recorder.on_batch_start(indices, seeds[indices])
         with contextlib.closing(environment.sub_envs(seeds[indices])) as batch:
             _write(states[0], columns, batch.states())
+            if environment.num_poses:
+                _write(poses[0], columns, batch.poses())
             if filming:
                 recorder.on_step(indices, batch)
             if watch is not None:
@@ -101,15 +105,17 @@ def simulate_episodes(
                         "max_episode_steps to limit its length."
                     )
                 if t == len(actions):
-                    states, actions, rewards = (
+                    states, actions, rewards, poses = (
                         np.concatenate([array, np.zeros_like(array)])
-                        for array in (states, actions, rewards)
+                        for array in (states, actions, rewards, poses)
                     )
                 chosen, generators = policy.act(batch.observations(), environment, generators)
                 reward, goal, limit = batch.step(chosen)
                 actions[t, columns], rewards[t, columns] = chosen, reward
                 t += 1
                 _write(states[t], columns, batch.states())
+                if environment.num_poses:
+                    _write(poses[t], columns, batch.poses())
                 if filming:
                     recorder.on_step(indices, batch)
                 if watch is not None:
@@ -120,8 +126,8 @@ def simulate_episodes(
                 for place in np.flatnonzero(over).tolist():
                     index, endings = int(indices[place]), (bool(goal[place]), bool(limit[place]))
                     arrays = states[: t + 1, :, index], actions[:t, index], rewards[:t, index]
-                    copies = (array.copy() for array in arrays)
-                    episodes[index] = Episode(int(seeds[index]), *copies, *endings)
+                    copies, drawn = (array.copy() for array in arrays), poses[: t + 1, :, index]
+                    episodes[index] = Episode(int(seeds[index]), *copies, *endings, drawn.copy())
                     if recorder is not None:
                         recorder.on_episode_end(index, episodes[index])
                 running &= ~over

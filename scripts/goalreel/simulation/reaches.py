@@ -169,4 +169,5 @@ def assemble(
         attempts=attempts.take(order),
         probe=probe(),
         spec=spec,
+        poses=None if kept[0].poses is None else np.concatenate([e.poses for e in kept]),
     )

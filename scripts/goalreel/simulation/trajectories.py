@@ -17,6 +17,7 @@ A trajectory file is a compressed .npz without objects, which `np.load(path)` re
                       (steps, numbers)
     rewards           (steps,) float64. An episode has one action and one reward fewer than states,
                       so those of episode e start at offsets[e] - e
+    poses             (states, numbers) float64, only for MuJoCo without wrappers: what it draws
     reach, attempt, seed, terminated, truncated, reached
                       (episodes,): the filmed episodes, in film order
     attempts_*        (attempts,): reach, attempt, seed, initial_position (NaN if there is none),
@@ -105,6 +106,7 @@ class Trajectories:
     attempts: Attempts
     probe: str
     spec: Spec
+    poses: np.ndarray | None = None  # None if the environment has none
 
     def digest(self) -> str:
         """Return the sha256 of the filmed seeds, offsets, states, actions and rewards."""
@@ -155,6 +157,7 @@ def write_trajectories(path: str | os.PathLike, trajectories: Trajectories) -> N
     arrays = npz.header(_KIND, VERSION) | {"spec": np.array(t.spec.text)}
     arrays |= {"probe": np.array(t.probe), "digest": np.array(t.digest())}
     arrays |= {name: getattr(t, name) for name in _STEPS}
+    arrays |= {"poses": t.poses} if t.poses is not None and t.poses.size else {}
     arrays |= {name: getattr(t.episodes, name) for name in _EPISODE_COLUMNS}
     attempts = zip(_ATTEMPT_COLUMNS, vars(t.attempts).values(), strict=True)
     npz.write(path, arrays | dict(attempts))
@@ -163,7 +166,8 @@ def write_trajectories(path: str | os.PathLike, trajectories: Trajectories) -> N
 def read_trajectories(path: str | os.PathLike) -> Trajectories:
     """Read a trajectory file. Raises GoalreelError, naming the file, if it cannot be used."""
     arrays = npz.read(path, _KIND, VERSION)
-    return Trajectories(*map(arrays.get, _STEPS), **_rows(path, arrays))
+    drawn = arrays.get("poses")
+    return Trajectories(*map(arrays.get, _STEPS), **_rows(path, arrays), poses=drawn)
 
 
 def read_summary(path: str | os.PathLike) -> Summary:

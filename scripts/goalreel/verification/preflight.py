@@ -155,6 +155,8 @@ def _play(config: Mapping, folder: Path) -> tuple[float, str]:
     from goalreel.rendering.frame_recorder import filming
     from goalreel.simulation.episodes import simulate_episodes
 
+    render = config["render"]
+    config |= {f"render.{key}": render[key] for key in ("camera", "width", "height", "quality")}
     is_later = is_trained_here(config["policy"])  # the run itself trains the policy
     scene = open_scene(config | {"policy": None} if is_later else config)
     seeds = np.array(config["seeds"] or episode_seeds(config["seed"], np.arange(1), 0))

@@ -133,9 +133,10 @@ def difference(trajectories: Path, frames: Path | None) -> tuple[Path, str] | No
     Raises GoalreelError if the environment cannot be made.
     """
     made = read_trajectories(trajectories)
-    rows, environment = made.episodes, gymnasiums_environment(made.spec.config)
-    environment.make().close()  # a failure here is not an error of the file
     cache = open_cache(frames) if frames else None
+    config = made.spec.config | (cache.spec.config if cache else {})
+    rows, environment = made.episodes, gymnasiums_environment(config)
+    environment.make().close()  # a failure here is not an error of the file
     try:
         for index, seed in enumerate(rows.seed.tolist()):
             ending = bool(rows.terminated[index]), bool(rows.truncated[index])

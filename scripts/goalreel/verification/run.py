@@ -115,7 +115,8 @@ def verify_results(
     outputs: the output paths of each stage, with wildcards, in the order of the data. threads: the
     number of shards to check at a time, each in the memory of one
     """
-    is_drawn = not describe(spec.config["env"]).has_atlas  # by Gymnasium, while playing
+    is_played = not describe(spec.config["env"]).has_atlas  # by Gymnasium
+    is_drawn = "render" not in spec.input_digests  # while it played
     verdicts, walk = {}, _Walk(results, spec, is_drawn, threads)
     with ThreadPoolExecutor(threads) as pool:
         for stage in (stage for stage in outputs if stage != "verify"):
@@ -128,9 +129,9 @@ def verify_results(
     for path, file in (*render.files.items(), *encode.files.items()):
         if made[path.stem].is_ok and file.is_ok and file.source != made[path.stem].source:
             file.reject("it does not show the trajectories of its shard")
-    if is_drawn and spec.reproducible:
+    if is_played and spec.reproducible:
         _play_again(simulate, render, threads)
-    if is_drawn:
+    if is_played:
         simulate.note = "every episode played again" if spec.reproducible else "not reproducible"
     verdicts["concat"].note, joined = "every frame decoded", encode.total("frames")
     for film in verdicts["concat"].files.values():

@@ -70,7 +70,8 @@ class RunAttempts:
                 yield self._to_attempt_frames(shard, open_cache(cache_path, size), numbers)
             if numbers.keys() - filmed:
                 missing = [pair in numbers and pair not in filmed for pair in pairs]
-                with self._replay(shard, np.array(missing), size) as played:
+                drawing = open_cache(cache_path).spec.config
+                with self._replay(shard, np.array(missing), size, drawing) as played:
                     yield self._to_attempt_frames(*played, numbers)
 
     def _to_attempt_frames(
@@ -88,7 +89,7 @@ class RunAttempts:
         ]
 
     def _replay(
-        self, shard: Trajectories, missing: np.ndarray, size: tuple[int, int]
+        self, shard: Trajectories, missing: np.ndarray, size: tuple[int, int], drawing: Mapping
     ) -> contextlib.AbstractContextManager[tuple[Trajectories, FrameCache]]:
         """Return attempts that were not filmed, simulated and rendered like the film's."""
         if not shard.spec.reproducible:
@@ -96,7 +97,8 @@ class RunAttempts:
                 "clips: An attempt was not filmed, and check_determinism=false forbids to play it "
                 "again. Film all attempts: --config 'film={show_failures: true}'"
             )
-        scene, attempts = open_scene(shard.spec.config, self.learned), shard.attempts.take(missing)
+        scene = open_scene(shard.spec.config | drawing, self.learned)
+        attempts = shard.attempts.take(missing)
         play = partial(simulate_attempts, attempts, scene.env, scene.policy, shard.spec)
         atlas = read_atlas(self.atlas) if self.atlas else None
         return play_and_render(play, scene, atlas, NO_SPEC, size)

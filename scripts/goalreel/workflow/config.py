@@ -218,12 +218,15 @@ def _creator_errors(config: Mapping) -> Errors:
 
 
 def _render_errors(config: Mapping) -> Errors:
-    env, (scale, quality, _) = config["env"], config["render"].values()
+    env, render = config["env"], config["render"]
+    scale = render["scale"]
     if describe(env).has_atlas and scale not in (None, 1):
         yield "render.scale", f"'{scale}' is not allowed for {env}. Use 1 or null."
-    played = str(gymnasium_ids.find_spec(env).entry_point)
-    if quality == "draft" and not played.startswith("gymnasium.envs.mujoco."):
-        yield "render.quality", "'draft' is only for Gymnasium's MuJoCo environments. Use exact."
+    own = [k for k in ("camera", "width", "height", "quality") if render[k] not in (None, "exact")]
+    if own and (config["env_wrappers"] or not gymnasium_ids.is_mujoco(env)):
+        for key in own:
+            problem = f"'{render[key]}' is only for MuJoCo without wrappers"
+            yield f"render.{key}", f"{problem}. Remove it, or use MuJoCo."
 
 
 def _check_errors(config: Mapping) -> Errors:

@@ -23,6 +23,7 @@ _X264_MS = 130.0  # to encode a reach with x264
 # A shard that Gymnasium steps: MB (for MuJoCo with Mesa), MB per frame, ms per frame. CarRacing
 # takes 40 ms to play a frame, MuJoCo 180.
 _PLAYED = {"simulate": (900, 0.001, 200), "encode": (250, 0.0005, 6), "play": (900, 0.0005, 20)}
+_PLAYED["render"] = _PLAYED["simulate"]
 _OTHERS = (1000, 0.006, 50, 200)  # the same four numbers for other jobs
 _OTHERS_MINUTES = 60
 _TORCH_MB = 3000  # to load PyTorch

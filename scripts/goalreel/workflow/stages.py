@@ -92,7 +92,11 @@ def _trained_policy(run: Run) -> str | None:
 
 def _frames(run: Run) -> str:
     """Return the source of frames: Gymnasium renders while it plays."""
-    return "render" if run.env.has_atlas else "simulate.frames"
+    return "render" if _is_drawn_later(run) else "simulate.frames"
+
+
+def _is_drawn_later(run: Run) -> bool:
+    return run.env.has_atlas or any(run.value(key) for key in _CAMERA)
 
 
 def _unless_embedded(view: str) -> Callable[[Run], str | None]:
@@ -109,7 +113,9 @@ def _reported(path: str, category: str, labels: Mapping[str, str], **more: objec
 
 WILDCARDS = {"shard": r"\d{5,9}", "row": "[^/]+"}
 _ENVIRONMENT = ("env", "env_kwargs", "env_wrappers", "max_episode_steps")
-_PLAYED = (*_ENVIRONMENT, "policy", "check_determinism", "render.opengl", "render.quality")
+_CAMERA = ("render.camera", "render.width", "render.height")
+_OPENGL = ("render.opengl", "render.quality")
+_PLAYED = (*_ENVIRONMENT, "policy", "check_determinism", *_OPENGL)
 _FILM = ("env", "film.fps", "card_frames")
 _PAGE = ("colors.css", "report.css", "report.html.j2", "report.js")
 _TEXTS = ("overlay.caption", "overlay.hud")
@@ -163,7 +169,7 @@ FILM = {
         },
         outputs={
             "trajectories": "trajectories/{shard}.npz",
-            "frames": Output("frames/{shard}.npz", when=lambda run: not run.env.has_atlas),
+            "frames": Output("frames/{shard}.npz", when=lambda run: not _is_drawn_later(run)),
         },
         config=(*_PLAYED, "success", "seed", "film.show_failures"),
         limits=("max_attempts_per_reach",),
@@ -191,11 +197,12 @@ FILM = {
         local=True,
     ),
     "render": Stage(
-        "Look up the frame of each state of a shard.",
+        "Draw the frame of each state of a shard, or look it up.",
         inputs={"atlas": "atlas", "trajectories": "simulate"},
         outputs={"output": "frames/{shard}.npz"},
-        **_OF_ATLAS,
-        config=("env",),
+        when=_is_drawn_later,
+        needs="a Mountain Car, or a camera or size for MuJoCo: render={width: 640}",
+        config=("env", *_CAMERA, *_OPENGL),
         tools=("numpy", "artist"),
         scope="shard",
     ),

@@ -132,7 +132,7 @@ def test_ffmpeg_version_differs_between_builds(tmp_path, monkeypatch):
 
 
 def test_large_frames_keep_an_unusual_rate(tmp_path):
-    """ffmpeg would guess 120 frames per second from the first frames."""
+    """Otherwise ffmpeg guesses 120 frames per second from the first frames."""
     size, path = (960, 664), tmp_path / "film.mp4"
     frames = [np.full(size[0] * size[1] * 3 // 2, 100 + n, np.uint8) for n in range(20)]
     assert (

@@ -38,6 +38,28 @@ def use_context(env) -> None:
         viewer.make_context_current()
 
 
+# The arrays of mjData that `mjv_updateScene` reads. After a step they may be older than qpos, which
+# therefore does not give them back: those of a Runge-Kutta step are from its last stage.
+_POSES = ("geom_xpos", "geom_xmat", "site_xpos", "site_xmat", "cam_xpos", "cam_xmat", "light_xpos")
+_POSES += ("light_xdir", "subtree_com", "xpos", "xquat", "flexvert_xpos", "wrap_xpos", "wrap_obj")
+_POSES += ("ten_wrapadr", "ten_wrapnum", "ten_length")
+
+
+def poses(env) -> np.ndarray:
+    """Return what MuJoCo draws of an unwrapped environment, (num_poses,) float64; others have 0."""
+    if not is_mujoco(env):
+        return np.empty(0)
+    return np.concatenate([getattr(env.data, name).ravel() for name in _POSES])
+
+
+def set_poses(env, values: np.ndarray) -> None:
+    """Make an unwrapped environment draw poses."""
+    arrays = [getattr(env.data, name) for name in _POSES]
+    ends = np.cumsum([array.size for array in arrays])[:-1]
+    for array, part in zip(arrays, np.split(values, ends), strict=True):
+        array.flat = part
+
+
 def renderer_name(env) -> str:
     """Return the name of the OpenGL renderer of an environment, "" if it has not rendered by it."""
     if getattr(getattr(env, "mujoco_renderer", None), "viewer", None) is None:

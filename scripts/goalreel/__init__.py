@@ -41,7 +41,7 @@ _HOME = {
     "open_cache": "rendering.frame_cache",
     "read_trajectories": "simulation.trajectories",
 }
-_MODULES = ("hub", "sb3", "vector")  # model cards and further recorders
+_MODULES = ("sb3", "vector")  # further recorders
 __all__ = [*_HOME]
 
 

@@ -9,9 +9,8 @@ import yaml
 from gymnasium_frames import played
 from recordings import decoded_rgb
 
-import goalreel
 from goalreel.provenance.checksums import read_sums
-from goalreel.report.model_card import evaluation, is_deterministic, page
+from goalreel.report.model_card import evaluation, is_deterministic, page, write_card
 
 CONFIG = {
     "env": "CartPole-v1",
@@ -92,26 +91,13 @@ def test_card_with_root_seed_says_that_seeds_are_derived():
         assert ("derived from the root seed" in page(results, "PPO", None, [], made)) == is_told
 
 
-@pytest.fixture
-def made(tmp_path):
-    """Return the folder of a card that Python made from a table."""
-    (tmp_path / "a.mp4").write_bytes(b"a video")
-    table = pd.DataFrame({"return": [10.0, 20.0], "seed": [5, 9]})
-    made = tmp_path / "model_card", tmp_path / "a.mp4", table, "Ant-v5", "SAC"
-    return goalreel.hub.model_card(*made, library="stable-baselines3")
-
-
-def test_card_in_python_takes_a_table(made):
-    readme = (made / "README.md").read_text()
-    assert (made / "replay.mp4").read_bytes() == b"a video"
-    assert json.loads((made / "results.json").read_text())["std_reward"] == 5
-    assert metadata(readme)["library_name"] == "stable-baselines3"
-    assert "# SAC plays Ant-v5" in readme and "15.00 ± 5.00" in readme
-
-
-def test_huggingface_hub_reads_the_evaluation(made):
+def test_huggingface_hub_reads_the_evaluation(tmp_path):
     hub = pytest.importorskip("huggingface_hub", reason="takes huggingface_hub")
-    card = hub.ModelCard.load(made / "README.md")
+    results = evaluation([10.0, 20.0], "Ant-v5", None)
+    write_card(tmp_path, page(results, "SAC", "stable-baselines3", [], {}), results)
+    card = hub.ModelCard.load(tmp_path / "README.md")
+    assert card.data.library_name == "stable-baselines3"
+    assert json.loads((tmp_path / "results.json").read_text())["std_reward"] == 5
     (result,) = card.data.eval_results
     assert card.data.model_name == "SAC"
     assert (result.task_type, result.dataset_name) == ("reinforcement-learning", "Ant-v5")

@@ -6,7 +6,7 @@ The last row is goalreel's preset. The others change its options and, to slow it
 Each variant is trained from the seeds 1, 2, ..., one training after another, seed by seed. Run it
 on an idle machine, because it reports times. The table is ablation.csv and ablation.md.
 
-    python -m benchmarks.training.ablation    four minutes
+    python -m benchmarks.training.ablation    six minutes
 """
 
 import math

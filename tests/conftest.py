@@ -16,7 +16,9 @@ from project import Project
 from reruns import Sources
 
 from goalreel.encoding import ffmpeg
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
 from goalreel.environments.mountain_car import ENVIRONMENTS
+from goalreel.errors import GoalreelError
 from goalreel.files.checksum_trailer import LENGTH, write_trailer
 from goalreel.films.render import render_states
 from goalreel.films.segment import encode_segment
@@ -167,6 +169,15 @@ def project(tmp_path, user_cache) -> Project:
     folder = tmp_path / "project"
     folder.mkdir()
     return Project(folder, user_cache)
+
+
+@pytest.fixture(scope="session")
+def opengl() -> None:
+    """Skip the tests where MuJoCo cannot draw."""
+    try:
+        Instance(GymnasiumEnvironment("Reacher-v5"), 0).render()
+    except (ImportError, GoalreelError):
+        pytest.skip("MuJoCo cannot draw with egl: needs Debian's libegl1 and libgl1-mesa-dri")
 
 
 @pytest.fixture(autouse=True)

@@ -11,18 +11,10 @@ from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
 from goalreel.errors import GoalreelError
 
 pytest.importorskip("mujoco")
+pytestmark = pytest.mark.usefixtures("opengl")
 # Hopper has a camera that follows it, Pusher no such light, and the others different geoms.
 MODELS = ["HalfCheetah-v5", "Ant-v5", "Hopper-v5", "Humanoid-v5", "Pusher-v5", "Reacher-v5"]
 MORE = ["HumanoidStandup-v5", "InvertedDoublePendulum-v5", "InvertedPendulum-v5", "Swimmer-v5"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def opengl():
-    """Skip the tests where MuJoCo cannot draw."""
-    try:
-        Instance(GymnasiumEnvironment("Reacher-v5"), 0).render()
-    except (ImportError, GoalreelError):
-        pytest.skip("MuJoCo cannot draw with egl: needs Debian's libegl1 and libgl1-mesa-dri")
 
 
 def shoved(env, far: float) -> None:

@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 
 from goalreel.environments.environment import make_environment
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
-from goalreel.errors import GoalreelError
 from goalreel.films.render import render_poses
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC
@@ -15,18 +13,10 @@ from goalreel.simulation.reaches import simulate_reaches
 from goalreel.simulation.trajectories import read_trajectories, write_trajectories
 
 pytest.importorskip("mujoco")
+pytestmark = pytest.mark.usefixtures("opengl")
 # With Euler's and with Runge-Kutta steps, with cameras that follow a robot and without.
 MORE = ["Ant-v5", "Hopper-v5", "Humanoid-v5", "HumanoidStandup-v5", "InvertedDoublePendulum-v5"]
 MORE += ["InvertedPendulum-v5", "Pusher-v5", "Reacher-v5", "Swimmer-v5", "Walker2d-v5"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def opengl():
-    """Skip the tests where MuJoCo cannot draw."""
-    try:
-        Instance(GymnasiumEnvironment("Reacher-v5"), 0).render()
-    except (ImportError, GoalreelError):
-        pytest.skip("MuJoCo cannot draw with egl: needs Debian's libegl1 and libgl1-mesa-dri")
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ def test_run_whose_rewards_are_no_numbers_ends_with_its_report(project):
     assert "<dd>nan</dd>" in (project.folder / "results/report/index.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_another_opengl_renderer_renders_again(project):
     pytest.importorskip("mujoco")
     cheetah = {"env": "HalfCheetah-v5", "episodes": 2, "max_episode_steps": 3}

@@ -23,7 +23,7 @@ test-all: .venv-cluster/installed .venv-train/installed .venv-lerobot/installed
 		$(BIN)/python -m pytest -n auto --ignore tests/training
 	.venv-train/bin/python -m pytest -n auto tests/training tests/unit/policies \
 		tests/unit/recorders/test_vec_video_recorder.py tests/workflow/test_model_card.py \
-		tests/workflow/test_examples.py tests/workflow/test_lerobot.py tests/workflow/test_minari.py
+		tests/workflow/test_examples.py tests/workflow/test_minari.py
 
 lint: .venv/installed-for-tests
 	$(BIN)/ruff format --check .
@@ -85,7 +85,7 @@ locks:
 	$(@D)/bin/python $(PIP) $(PACKAGES)
 	@touch $@
 
-# An environment with LeRobot and its own PyTorch, for a test that reads a LeRobot dataset.
+# An environment with LeRobot and its own PyTorch, for the test of an example.
 .venv-lerobot/installed: pyproject.toml
 	$(PYTHON) -m venv .venv-lerobot
 	.venv-lerobot/bin/python $(PIP) 'pip>=25.1'

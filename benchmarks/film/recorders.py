@@ -34,7 +34,6 @@ from pathlib import Path
 
 from benchmarks.harness import (
     ENV,
-    ROOT,
     MismatchError,
     cpu_seconds,
     digits,
@@ -204,7 +203,6 @@ def env_pool(folder: Path) -> None:
 
 def lerobot(folder: Path) -> None:
     """Add frames to LeRobot's dataset, which writes them to PNG files first."""
-    sys.path.remove(str(ROOT / "scripts"))  # scripts/lerobot.py has the name of the package
     import gymnasium
     import numpy as np
     from lerobot.datasets.lerobot_dataset import LeRobotDataset

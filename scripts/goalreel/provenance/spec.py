@@ -17,7 +17,7 @@ from goalreel.errors import GoalreelError, UnusableFileError, needs_package
 # Keys that differ between files of one plan: the shard, its seeds, and facts about the file itself.
 _OF_ONE_FILE = ("shard", "seeds", "source", "sizes", "sha256", "metrics", "clip")
 # Requirements of the packages that goalreel does not install by default.
-_APART = {"pyarrow": "pyarrow", "torch": "goalreel[train]"}
+_APART = {"onnxruntime": "onnxruntime", "torch": "goalreel[train]"}
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Views of a finished run: plots, the report, the model card, comparisons and a LeRobot dataset."""
+"""Views of a finished run: plots, the report, the model card and comparisons."""

@@ -257,11 +257,4 @@ class Plan:
 
 
 def _version(tool: str) -> str:
-    if tool == "ffmpeg":
-        return ffmpeg.version()
-    try:
-        return package_version(tool)
-    except GoalreelError:
-        if tool == "pyarrow":  # optional; the job reports it, and `verify` does not need it
-            return "none"
-        raise
+    return ffmpeg.version() if tool == "ffmpeg" else package_version(tool)

@@ -326,15 +326,6 @@ _VIEWS = {
         tools=_ENCODING,
         conda="report",
     ),
-    "lerobot": Stage(
-        "Write all episodes as a LeRobot dataset.",
-        inputs=_EPISODES,
-        outputs={"output": "lerobot/"},
-        config=(*_VIDEO, "unit"),
-        tools=(*_ENCODING, "pandas", "pyarrow"),
-        threads=4,
-        conda="report",
-    ),
     "compare": Stage(
         "Compare finished runs: their differences, and the seeds that differ most side by side.",
         outputs={

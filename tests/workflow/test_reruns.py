@@ -153,6 +153,7 @@ CODE_EDITS = {
     "goalreel/policies/numpy_network.py": NOTHING,
     "goalreel/policies/stable_baselines3.py": NOTHING,
     "goalreel/policies/sb3_network.py": NOTHING,
+    "goalreel/policies/onnx_policy.py": NOTHING,
     "goalreel/simulation/recording_file.py": NOTHING,
     "goalreel/rendering/frame_recorder.py": NOTHING,
     "goalreel/cli.py": NOTHING,

@@ -52,23 +52,24 @@ class PolicyOptions(Section):
     """
 
     name: Literal[tuple(PARAMETERS)] | None = None
-    """The name of the policy. `null` is `python` or `sb3` if `file` is a Python file or a .zip,
-    `pump` for the Mountain Cars, and `random` for other environments. `pump` pushes in the
+    """The name of the policy. `null` is `python`, `sb3` or `onnx` if `file` ends in .py, .zip or
+    .onnx, `pump` for the Mountain Cars, and `random` for other environments. `pump` pushes in the
     direction of the velocity and, at its defaults, always reaches the goal. `near_optimal` switches
     at three curves in the phase plane (MountainCar-v0 only). `random` samples its actions. `python`
     calls your own function. `recording` films all episodes of a file as they are. `minari` films a
     Minari dataset and compares every observation and reward. `sb3` plays a saved Stable-Baselines3
-    model. `trained` trains a network with the section `train`, or plays one from `file`
-    (environments with discrete actions). Only `sb3` and a training need PyTorch."""
+    model, and `onnx` a network that any framework exported. `trained` trains a network with the
+    section `train`, or plays one from `file` (environments with discrete actions). Only `sb3` and a
+    training need PyTorch."""
     epsilon: number(ge=0, le=1) = 0.0
     """The fraction of uniformly random actions, which depend on the episode's seed."""
     force: number(gt=0, le=1) = 1.0
     """The force of `pump`'s push (MountainCarContinuous-v0 only)."""
     file: text("a path") | None = None
     """The policy's file, relative to the folder where you run snakemake. It is a Python file for
-    `python`, an .npz or CSV file for `recording`, a model's .zip or an RL Zoo folder for `sb3`, and
-    a `policy.npz` for `trained`. Without one, `trained` trains a network if the results have none.
-    An edit of the file reruns the simulation."""
+    `python`, an .npz or CSV file for `recording`, a model's .zip or an RL Zoo folder for `sb3`, an
+    .onnx file for `onnx`, and a `policy.npz` for `trained`. Without one, `trained` trains a network
+    if the results have none. An edit of the file reruns the simulation."""
     dataset: text("a dataset's id, or its folder") | None = None
     """The dataset of `minari`: an id in `MINARI_DATASETS_PATH` (`~/.minari/datasets`), or a folder.
     The dataset sets the environment, its arguments, wrappers and time limit."""
@@ -79,7 +80,8 @@ class PolicyOptions(Section):
     """The function in `file` that returns actions for a batch of observations, or `make_policy`,
     which returns a new policy for each episode."""
     extra_files: listed(text("a path")) = []
-    """Other files that `python` reads, such as weights. An edit of one reruns the simulation."""
+    """Other files that `python` or `onnx` reads, such as weights. An edit of one reruns the
+    simulation."""
     batch: Boolean = True
     """Whether the function of `python` gets the observations of all sub-environments at once.
     `false` calls it with one observation at a time, for networks that round differently in a

@@ -15,9 +15,12 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "python": {_OTHERS: ("file", "function", "extra_files", "batch")},
     "recording": {_OTHERS: ("file",)},
     "minari": {_OTHERS: ("dataset", "allow")},
+    "onnx": {_OTHERS: ("file", "extra_files")},
     "sb3": {_OTHERS: ("file", "algorithm", "vecnormalize", "deterministic")},
     "trained": {_OTHERS: ("file", "checkpoint")},
 }
+# The policy that plays a file with such a suffix.
+POLICY_FILES = {".py": "python", ".zip": "sb3", ".onnx": "onnx"}
 # Policies that replay recorded episodes, each from its own seed.
 RECORDED = ("recording", "minari")
 MAX_FILMED_CHECKPOINTS = 5

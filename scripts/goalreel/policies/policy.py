@@ -111,6 +111,10 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
         from goalreel.policies.stable_baselines3 import Sb3Policy
 
         return Sb3Policy.load(config)
+    if name == "onnx":
+        from goalreel.policies.onnx_policy import OnnxPolicy
+
+        return OnnxPolicy.load(config["file"])
     if name == "trained":
         from goalreel.policies.trained_policy import TrainedPolicy
 

@@ -24,6 +24,8 @@ def policy_files(policy: Mapping) -> dict[str, str]:
     """
     named = {key: policy[key] for key in ("file", "vecnormalize") if policy.get(key)}
     named |= {f"extra_files.{i}": path for i, path in enumerate(policy.get("extra_files", ()))}
+    weights = f"{policy.get('file')}.data"  # where PyTorch's exporter puts those of an ONNX file
+    named |= {"file.data": weights} if policy["name"] == "onnx" and Path(weights).is_file() else {}
     digests = {}
     for key, path in named.items():
         try:
@@ -74,13 +76,14 @@ def policy_tools(policy: Mapping) -> tuple[str, ...]:
 
     Raises GoalreelError if one is not installed.
     """
-    name, tools = policy["name"], {}
+    name = policy["name"]
+    needed = {"minari": {"minari": "minari[hdf5]"}, "onnx": {"onnxruntime": ""}}.get(name, {})
     if name == "sb3":
-        tools = dict.fromkeys(("stable-baselines3", ALGORITHMS[policy["algorithm"]]), "")
-    for package, requirement in ({"minari": "minari[hdf5]"} if name == "minari" else tools).items():
+        needed = dict.fromkeys(("stable-baselines3", ALGORITHMS[policy["algorithm"]]), "")
+    for package, requirement in needed.items():
         if importlib.util.find_spec(package.replace("-", "_")) is None:
             raise OptionError("policy.name", needs_package(repr(name), package, requirement))
-    return (*tools, "torch") if tools else ()
+    return () if name == "minari" else (*needed, *(["torch"] if name == "sb3" else []))
 
 
 def check_files(spec: Spec, found: Mapping[str, str]) -> None:

@@ -43,7 +43,7 @@ _SYSTEM |= {"/dev", "/etc", "/proc", "/sys", "/usr", str(Path(__file__).parents[
 
 def is_known_to_play(config: Mapping) -> bool:
     """Return whether goalreel steps the environment itself, with a policy of its own."""
-    own = config["policy"]["name"] not in (*RECORDED, "python", "sb3")
+    own = config["policy"]["name"] not in (*RECORDED, "python", "sb3", "onnx")
     computed = describe(config["env"]).computed or config["env"] in CLASSIC_CONTROL
     return own and computed and not config["env_wrappers"]
 

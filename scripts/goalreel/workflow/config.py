@@ -16,6 +16,7 @@ from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.policies.minari_files import read_header
 from goalreel.policies.parameters import (
     PARAMETERS,
+    POLICY_FILES,
     RECORDED,
     is_trained_here,
     parameters,
@@ -28,7 +29,6 @@ from goalreel.workflow import policy_errors
 from goalreel.workflow.policy_errors import Errors
 from goalreel.workflow.run import CHOICES, SHARDED, Run
 
-_POLICY_FILES = {".py": "python", ".zip": "sb3"}  # the policy that plays such a file
 _MAX_FPS = 240  # as in the schema
 _CONSOLE_FPS = 60  # each frame of a console is a step
 _MAX_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
@@ -137,14 +137,14 @@ def _with_policy_section(user_options: Mapping) -> dict:
     if not isinstance(policy, str):
         return dict(user_options)
     # Path.is_dir raises OSError if the name is too long for a file.
-    is_file = Path(policy).suffix in _POLICY_FILES or os.path.isdir(policy)  # noqa: PTH112
+    is_file = Path(policy).suffix in POLICY_FILES or os.path.isdir(policy)  # noqa: PTH112
     return {**user_options, "policy": {"file" if is_file else "name": policy}}
 
 
 def _fitting_policy(policy: Mapping, env: str) -> str:
     """Return the default policy name, which depends on the policy's file and the environment."""
     if policy["file"] is not None:
-        return _POLICY_FILES.get(Path(policy["file"]).suffix, "sb3")
+        return POLICY_FILES.get(Path(policy["file"]).suffix, "sb3")
     if policy["dataset"] is not None:
         return "minari"
     return "pump" if describe(env).is_mountain_car else "random"

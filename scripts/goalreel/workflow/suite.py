@@ -10,7 +10,7 @@ from pathlib import Path
 from goalreel.configuration.options import Options
 from goalreel.configuration.schema import config_error
 from goalreel.errors import OptionError, quoted, suggest
-from goalreel.policies.parameters import is_trained_here
+from goalreel.policies.parameters import POLICY_FILES, is_trained_here
 
 _LISTED = ("runs", "rl_zoo")  # keys of a suite that list its runs instead of an axis
 # A run has its own results folder, and no suite.
@@ -146,7 +146,7 @@ def _label(value: object) -> str:
     if isinstance(value, Mapping):
         named = value.get("file") or value.get("dataset") or value.get("name")
         value = named or "-".join(map(str, value.values()))
-    is_file = isinstance(value, str) and Path(value).suffix in (".py", ".zip", ".npz", ".csv")
+    is_file = isinstance(value, str) and Path(value).suffix in (*POLICY_FILES, ".npz", ".csv")
     return Path(value).stem if is_file else str(value)
 
 

@@ -24,6 +24,7 @@ def excluded_modules(run: Run) -> list[str]:
     is_used = {
         "policies.network_file": is_trained,
         "policies.user_function": run.policy == "python",
+        "policies.onnx_policy": run.policy == "onnx",
         "policies.stable_baselines3": run.policy == "sb3",
         "policies.sb3_network": run.policy == "sb3",
         "policies.trained_policy": is_trained,

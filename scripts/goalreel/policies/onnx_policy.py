@@ -1,0 +1,158 @@
+"""Play a network of an ONNX file, which PyTorch, JAX and other frameworks export.
+
+The network takes a batch of observations, or one input for each key of a Dict space. Its first
+output chooses the action: whole numbers are actions, and other numbers are logits, values or a
+one-hot vector, of which the greatest wins. Continuous actions are clipped to the space. The inputs
+NAME_in and outputs NAME_out are the state of a recurrent network, at first zeros.
+
+onnxruntime evaluates one observation at a time on one CPU thread, so that an episode depends only
+on its seed. It runs no code of the file.
+"""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from goalreel.environments.action_space import ActionSpace
+from goalreel.environments.environment import Acted, Batch, Environment, PerEnv
+from goalreel.errors import GoalreelError, quoted, use
+
+# NumPy's names of types that differ from ONNX's.
+_DTYPES = {"float": "float32", "double": "float64"}
+
+
+@dataclass(frozen=True)
+class OnnxPolicy:
+    """A policy in an ONNX file."""
+
+    path: str
+    session: object  # an onnxruntime.InferenceSession
+
+    @classmethod
+    def load(cls, path: str) -> "OnnxPolicy":
+        """Load a file. Raises GoalreelError if onnxruntime cannot."""
+        runtime = importlib.import_module("onnxruntime")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 4  # warnings about the exporter's graph help nobody here
+        try:
+            session = runtime.InferenceSession(path, options, ["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime's exceptions have no common class
+            raise GoalreelError(
+                f"policy.file: {quoted(path)} cannot be loaded by onnxruntime "
+                f"{runtime.__version__}. Export the network again.\n  {error}"
+            ) from None
+        return cls(path, session)
+
+    @cached_property
+    def _states(self) -> dict[str, tuple[int, str]]:
+        """The output that updates each state of a recurrent network, by its input."""
+        outputs = [output.name for output in self.session.get_outputs()]
+        pairs = ((i.name, f"{i.name.removesuffix('_in')}_out") for i in self.session.get_inputs())
+        return {name: pair for name, pair in pairs if name.endswith("_in") and pair in outputs}
+
+    @cached_property
+    def _inputs(self) -> dict[str, tuple[tuple, np.dtype]]:
+        """The shape, with None for a free length, and dtype of each input by its name."""
+        return {
+            one.name: (
+                tuple(length if isinstance(length, int) else None for length in one.shape),
+                np.dtype(_DTYPES.get(word := one.type[len("tensor(") : -1], word)),
+            )
+            for one in self.session.get_inputs()
+        }
+
+    def check(self, environment: Environment) -> None:
+        """Raise GoalreelError if the inputs or outputs do not fit the environment."""
+        sample = environment.sample_observations(2)
+        self._act(sample, environment.actions, self.generators(np.arange(2)))
+
+    def generators(self, seeds: np.ndarray) -> PerEnv:
+        """Return the state of each episode at its start, by the names of the inputs."""
+        zeros = {}
+        for name in self._states:
+            shape, dtype = self._inputs[name]
+            zeros[name] = np.zeros([length or 1 for length in shape], dtype)
+        return PerEnv(zeros for _ in seeds)
+
+    def act(self, observations: Sequence, environment: Environment, generators: PerEnv) -> Acted:
+        """Return the actions, (num_envs, *stored_shape), and the states of the episodes."""
+        return self._act(environment.batch(observations), environment.actions, generators)
+
+    def _act(self, batch: Batch, space: ActionSpace, states: PerEnv) -> Acted:
+        arrays = self._arrays(batch)
+        names = [output.name for output in self.session.get_outputs()]
+        actions, after = [], PerEnv()
+        for row, state in enumerate(states):
+            given = {name: array[row : row + 1] for name, array in arrays.items()} | state
+            try:
+                values = dict(zip(names, self.session.run(names, given), strict=True))
+            except Exception as error:  # as above
+                raise self._error(f"The network fails. Export it again.\n  {error}") from None
+            after.append({name: values[output] for name, output in self._states.items()})
+            chosen = next(name for name in names if name not in self._states.values())
+            actions.append(self._action(chosen, values[chosen], space))
+        label = f"policy.file: {self.path}"
+        return space.validate(np.stack(actions), len(actions), label), after
+
+    def _arrays(self, batch: Batch) -> dict[str, np.ndarray]:
+        """Return observations by the names of the inputs, in their shapes and dtypes."""
+        expected = {name: of for name, of in self._inputs.items() if name not in self._states}
+        if not isinstance(batch, Mapping) and len(expected) == 1:
+            batch = dict.fromkeys(expected, batch)
+        if not isinstance(batch, Mapping) or (lacking := expected.keys() - batch.keys()):
+            keys = sorted(batch) if isinstance(batch, Mapping) else ()
+            name = min(lacking) if keys else ", ".join(expected)
+            fix = use(keys) if keys else "Export it with one input."
+            raise self._error(f"The observation has no {name!r}, an input of the network. {fix}")
+        arrays = {}
+        for name, (shape, dtype) in expected.items():
+            array = batch[name]
+            if not _fits(array, shape) and array.ndim == 4:
+                array = np.moveaxis(array, -1, 1)  # channels come first, as PyTorch has them
+            fits = _fits(array, shape) and np.can_cast(array.dtype, dtype, "same_kind")
+            if not fits:
+                raise self._error(
+                    f"The input {name!r} takes {dtype} of shape {_shape(shape)}, but the "
+                    f"observation is {batch[name].dtype} of shape "
+                    f"{_shape((None, *batch[name].shape[1:]))}. Set env and env_wrappers as in "
+                    "its training."
+                )
+            arrays[name] = np.ascontiguousarray(array, dtype)
+        return arrays
+
+    def _action(self, name: str, values: np.ndarray, space: ActionSpace) -> np.ndarray:
+        """Return the action of the output for one observation, of the shape of the space."""
+        numbers, count = values.reshape(-1), len(space.low)
+        wanted, choices = f"{count} numbers", np.zeros(1, int)
+        if space.is_integer:
+            choices = (space.high - space.low + 1).astype(int)
+            wanted = f"{choices.sum()} values, or {count} whole numbers"
+        if numbers.size == count and not space.is_integer:
+            return np.clip(numbers, space.low, space.high).reshape(space.shape)
+        if numbers.size == count and numbers.dtype.kind in "iub":
+            return numbers.reshape(space.shape)
+        if not space.is_integer or numbers.size != choices.sum():
+            raise self._error(
+                f"The output {name!r} has {numbers.size} numbers ({values.dtype}), but an action "
+                f"takes {wanted}. Put the actions first among the outputs."
+            )
+        parts = np.split(numbers, np.cumsum(choices)[:-1])
+        return (space.low + [part.argmax() for part in parts]).reshape(space.shape)
+
+    def _error(self, message: str) -> GoalreelError:
+        return GoalreelError(f"policy.file: {self.path}: {message}")
+
+
+def _fits(array: np.ndarray, shape: tuple) -> bool:
+    """Return whether rows of an array, one at a time, have a shape, in which None is free."""
+    lengths = 1, *array.shape[1:]
+    pairs = zip(lengths, shape, strict=False)
+    return array.ndim == len(shape) and all(wanted in (None, length) for length, wanted in pairs)
+
+
+def _shape(shape: tuple) -> str:
+    return f"({', '.join('N' if length is None else str(length) for length in shape)})"

@@ -1,10 +1,9 @@
 """Replay an episode in plain Gymnasium, and save its frames.
 
 It resets Gymnasium's environment with the row's seed and plays the recorded actions. It compares
-every state and reward with the recorded ones, bit for bit, and writes the frames.
+every state and reward with the recorded ones, bit for bit, and writes the frames to PNG files.
 
-    python scripts/replay.py 17                        episode or reach 17 as PNG files
-    python scripts/replay.py 17 --gif 17.gif           as a GIF
+    python scripts/replay.py 17                        episode or reach 17
     python scripts/replay.py 17 --attempt 0            the first attempt at reach 17
 """
 
@@ -19,7 +18,6 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("number", type=int, help="number of the episode or of the reach")
     options.add_argument("--attempt", type=int, help="attempt at the reach (default: the last)")
     options.add_argument("--results", type=Path, help="folder of the run (default: the last run's)")
-    options.add_argument("--gif", type=Path, help="write a GIF instead of PNG files")
     options.add_argument("--png", type=Path, help="folder for the PNG files")
     arguments = options.parse_args(argv)
 
@@ -30,11 +28,8 @@ def main(argv: list[str] | None = None) -> None:
     recorded = replay.find_episode(results, arguments.number, arguments.attempt)
     frames, episode = replay.replay(recorded), recorded.episode
     default = results / "replay" / f"{run['unit']}-{arguments.number}-seed-{episode.seed}"
-    target = arguments.gif or arguments.png or default
-    if arguments.gif:
-        replay.save_gif(target, frames, run["film.fps"])
-    else:
-        replay.save_pngs(target, frames)
+    target = arguments.png or default
+    replay.save_pngs(target, frames)
     cli.say(
         f"{recorded.name}, seed {episode.seed}: "
         f"{len(episode.actions)} steps of {recorded.config['env']} equal Gymnasium's; "

@@ -3,7 +3,7 @@
 Run `snakemake` to make large films (see README.md). In Python, make a small film of a function, a
 model or a named policy:
 
-    table = goalreel.film("CartPole-v1", policy, episodes=20, to="film.mp4")
+    film = goalreel.film("CartPole-v1", policy, episodes=20, to="film.mp4")
 
 Compare new episodes with the lock file of `snakemake lock`, such as in a test:
 

@@ -264,7 +264,8 @@ def test_unseeded_environment_is_filmed_once_and_marked(tmp_path):
     with pytest.raises(GoalreelError, match="takes no seed, .* check_determinism=false"):
         make_environment({"env": "TestSeedless-v0"}).make()
     path = tmp_path / "film.mp4"
-    table = goalreel.film("TestSeedless-v0", episodes=3, to=path, check_determinism=False)
+    made = goalreel.film("TestSeedless-v0", episodes=3, to=path, check_determinism=False)
+    table = made.table
     assert table["reproducible"].tolist() == [False] * 3
     with av.open(str(path)) as container:
         assert container.metadata["title"] == "TestSeedless-v0: 3 episodes, not reproducible"

@@ -1,5 +1,7 @@
 """Each file of examples/ films with fewer episodes, but otherwise unchanged."""
 
+import ast
+import json
 import shlex
 import subprocess
 import sys
@@ -56,3 +58,21 @@ def test_example_films_unchanged(name, project):
     with av.open(str(results / "film.mp4")) as film:
         shown = sum(1 for _ in film.decode(video=0))
     assert shown == table["frames"].sum() + table["card_frames"].sum()
+
+
+@pytest.mark.slow
+def test_notebook_runs_and_shows_its_films(tmp_path, monkeypatch):
+    """Each cell runs as in a notebook, without Jupyter."""
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads((REPOSITORY / "examples" / "film.ipynb").read_text())["cells"]
+    names, shown = {}, []
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            tree = ast.parse("".join(cell["source"]))
+            if isinstance(tree.body[-1], ast.Expr):
+                shown.append(tree.body.pop().value)
+            exec(compile(tree, "cell", "exec"), names)  # noqa: S102
+            shown[-1] = eval(compile(ast.Expression(shown[-1]), "cell", "eval"), names)  # noqa: S307
+    first, table, last = shown
+    assert first.episodes == last.episodes == 5 and table.loc["count", "return"] == 5
+    assert "<video" in first._repr_html_() and "data:image/gif" in last._repr_html_()

@@ -1,5 +1,9 @@
 """goalreel.film makes the same film as the workflow."""
 
+import base64
+import itertools
+import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -7,6 +11,7 @@ import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image, ImageSequence
 from recordings import decoded_rgb
 
 import goalreel
@@ -45,9 +50,10 @@ def test_film_and_table_are_those_of_the_workflow(project, tmp_path, options):
     results = project.folder / "results"
     options = dict(options)
     env = options.pop("env")
-    table = goalreel.film(env, to=tmp_path / "film.mp4", **options)
+    table = goalreel.film(env, to=tmp_path / "film.mp4", **options).table
     assert (tmp_path / "film.mp4").read_bytes() == (results / "film.mp4").read_bytes()
-    pd.testing.assert_frame_equal(table, pd.read_csv(results / "episodes.csv"))
+    theirs = pd.read_csv(results / "episodes.csv")
+    pd.testing.assert_frame_equal(table[theirs.columns], theirs)
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["film.mp4"]
 
 
@@ -55,7 +61,8 @@ def test_film_and_table_are_those_of_the_workflow(project, tmp_path, options):
 def test_film_accepts_a_python_object(tmp_path, policy):
     made = gymnasium.make("CartPole-v1", max_episode_steps=40, render_mode="rgb_array")
     overlay = {"caption": "", "title_card": 0}
-    table = goalreel.film(made, policy, episodes=3, to=tmp_path / "a.mp4", seed=5, overlay=overlay)
+    options = {"episodes": 3, "to": tmp_path / "a.mp4", "seed": 5, "overlay": overlay}
+    table = goalreel.film(lambda: made, policy, **options).table
     assert table["steps"].tolist() == [40, 40, 40] and table["truncated"].all()
     frames, first = decoded_rgb(tmp_path / "a.mp4"), 0
     for row in table.itertuples():
@@ -74,6 +81,58 @@ def test_film_accepts_a_python_object(tmp_path, policy):
     assert first == len(frames)
 
 
+def test_film_of_make_policy_keeps_a_state_per_episode(tmp_path):
+    def make_policy(seed):
+        """Push once to each side in turn, at first to that of the seed."""
+        steps = itertools.count(seed)
+        return lambda observation: next(steps) % 2
+
+    film = goalreel.film("CartPole-v1", make_policy, seeds=[4, 7], to=tmp_path / "a.mp4")
+    made = gymnasium.make("CartPole-v1")
+    for seed, steps in zip(film.table["seed"], film.table["steps"], strict=True):
+        made.reset(seed=seed)
+        ended = [made.step((seed + step) % 2)[2] for step in range(steps)]
+        assert ended == [False] * (steps - 1) + [True]
+
+
+@pytest.mark.parametrize("suffix", ["gif", "webp"])
+def test_film_as_an_animation_shows_the_frames_of_the_video(tmp_path, suffix):
+    options = {"episodes": 2, "overlay": {"title_card": 0}}
+    film = goalreel.film("Blackjack-v1", to=tmp_path / "a.mp4", **options)
+    animation = goalreel.film("Blackjack-v1", to=tmp_path / f"a.{suffix}", **options)
+    pd.testing.assert_frame_equal(animation.table, film.table)
+    frames, shown = decoded_rgb(film.path), []
+    with Image.open(animation.path) as image:
+        for picture in ImageSequence.Iterator(image):
+            picture.load()
+            times = round(image.info["duration"] * 4 / 1000)  # a WebP joins equal frames
+            shown += [np.asarray(picture.convert("RGB"), int)] * times
+    assert len(shown) == len(frames) == film.table["frames"].sum()
+    for frame, picture in zip(frames, shown, strict=True):
+        assert np.abs(picture - frame).mean() < 2
+
+
+def test_fast_film_as_a_gif_keeps_its_duration_in_browsers(tmp_path):
+    """They show frames of less than 20 ms for 100 ms."""
+    options = {"episodes": 1, "overlay": {"title_card": 0}, "film": {"fps": 240}}
+    film = goalreel.film("CartPole-v1", to=tmp_path / "a.gif", **options)
+    with Image.open(film.path) as image:
+        durations = [frame.info["duration"] for frame in ImageSequence.Iterator(image)]
+    assert min(durations) >= 20
+    assert abs(sum(durations) / 1000 - film.table["frames"].sum() / 240) < 0.05
+
+
+def test_notebook_embeds_a_small_film_and_links_a_large_one(tmp_path):
+    film = goalreel.film("CartPole-v1", episodes=2, to=tmp_path / "a.mp4")
+    assert film.episodes == 2
+    html = film._repr_html_()
+    content = re.search('<video controls [^>]*src="data:video/mp4;base64,([^"]*)"', html)[1]
+    assert base64.b64decode(content) == film.path.read_bytes()
+    assert all(f"<td>{seed}</td>" in html for seed in film.table["seed"])
+    os.truncate(film.path, 20_000_000)
+    assert f'src="{film.path}"' in film._repr_html_()
+
+
 def test_failed_film_raises_and_leaves_nothing(tmp_path):
     to = tmp_path / "film.mp4"
     with pytest.raises(GoalreelError, match="env: .*CartPole-v1"):
@@ -84,8 +143,8 @@ def test_failed_film_raises_and_leaves_nothing(tmp_path):
         goalreel.film("CartPole-v1", 3, to=to)
     with pytest.raises(GoalreelError, match="'trained' must be trained first"):
         goalreel.film("MountainCar-v0", "trained", to=to)
-    with pytest.raises(GoalreelError, match="film.gif' is not an .mp4 file"):
-        goalreel.film("CartPole-v1", to=tmp_path / "film.gif")
+    with pytest.raises(GoalreelError, match="to: '.avi' is not allowed. Use .mp4, .gif"):
+        goalreel.film("CartPole-v1", to=tmp_path / "film.avi")
     with pytest.raises(GoalreelError, match="episods"):
         goalreel.film("CartPole-v1", to=to, episods=3)
     with pytest.raises(GoalreelError, match="^policy: The function raised ZeroDivisionError"):
@@ -98,8 +157,8 @@ def test_films_of_two_threads_are_those_of_two_calls_in_turn(tmp_path, env):
     def always(action, name):
         logs[name] = []
         options = {"episodes": 3, "shard_size": 2, "max_episode_steps": 40, "to": tmp_path / name}
-        table = goalreel.film(env, lambda _: action, log=logs[name].append, **options)
-        return table, (tmp_path / name).read_bytes()
+        film = goalreel.film(env, lambda _: action, log=logs[name].append, **options)
+        return film.table, (tmp_path / name).read_bytes()
 
     logs = {}
     with ThreadPoolExecutor(2) as pool:

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from functools import partial
 
 import pytest
 import yaml
@@ -112,3 +113,52 @@ def test_wheel_films_and_serves_a_fetched_module(tmp_path, user_cache, directly)
     (fetched / "config.yaml").write_text(CONFIG)
     run(python, "-m", "snakemake", "-j", "2", folder=fetched, **cache)
     assert (fetched / "results/MountainCar-v0-pump/film.mp4").read_bytes() == directly.read_bytes()
+
+
+def goalreel_command(folder, cache, *words, code=0):
+    """Run a command of the package, which ends with this code, and return its messages."""
+    environment = {"XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(REPOSITORY / "scripts")}
+    ended = subprocess.run(
+        [sys.executable, "-m", "goalreel", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+    )
+    assert ended.returncode == code, ended.stderr
+    return ended.stderr
+
+
+CART = ["film", "CartPole-v1", "-j", "2", "-n", "4", "--set", "overlay.hud=true"]
+
+
+def test_command_films_and_names_what_is_wrong(tmp_path, user_cache):
+    command = partial(goalreel_command, tmp_path, user_cache)
+    command(*CART, "--seed", "3", "-o", "cart.mp4", "--set", "film.fps=30")
+    results = tmp_path / "results" / "CartPole-v1-random"
+    assert (tmp_path / "cart.mp4").read_bytes() == (results / "film.mp4").read_bytes()
+    options = yaml.safe_load((results / "config.yaml").read_text())
+    assert (options["seed"], options["film"]["fps"], options["overlay"]["hud"]) == (3, 30, True)
+    command("film", "CartPole-v1", "--set", "seeds=[7]", "-o", "one.gif")
+    assert (results / "episodes.csv").read_text().count("\n") == 2
+    assert "Did you mean 'CartPole-v1'?" in command("film", "CartPol-v1", code=1)
+    assert "Name the folder of a run." in command("report", "nothing", code=1)
+    assert "Use .mp4, .gif or .webp." in command(*CART, "-o", "cart.avi", code=1)
+    assert "invalid choice: 'flim'" in command("flim", code=2)
+
+
+@pytest.mark.slow
+def test_commands_report_compare_and_check(tmp_path, user_cache):
+    command = partial(goalreel_command, tmp_path, user_cache)
+    command(*CART)
+    results = tmp_path / "results" / "CartPole-v1-random"
+    command(*CART, "--set", "results=other", "--set", "max_episode_steps=9")
+    command("report", str(results))
+    assert (results / "report" / "index.html").is_file()
+    different = command("compare", str(results), "other", code=1)
+    assert "The runs differ in max_episode_steps" in different
+    command(*CART, "--set", "results=same", "--seed", "2025")
+    assert "4 seeds" in command("compare", str(results), "same", "-o", "compared")
+    assert (tmp_path / "compared" / "compare" / "compare.mp4").is_file()
+    command("run", "-j", "2", "lock", "--configfile", str(results / "config.yaml"))
+    assert "4 of 4 episodes" in command("check")

@@ -20,8 +20,7 @@ from goalreel.environments.action_space import ActionSpace
 from goalreel.environments.environment import Acted, Batch, Environment, PerEnv
 from goalreel.errors import GoalreelError, quoted, use
 
-# NumPy's names of types that differ from ONNX's.
-_DTYPES = {"float": "float32", "double": "float64"}
+_DTYPES = {"float": "float32", "double": "float64"}  # NumPy's names, where they differ
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class OnnxPolicy:
         return cls(path, session)
 
     @cached_property
-    def _states(self) -> dict[str, tuple[int, str]]:
+    def _states(self) -> dict[str, str]:
         """The output that updates each state of a recurrent network, by its input."""
         outputs = [output.name for output in self.session.get_outputs()]
         pairs = ((i.name, f"{i.name.removesuffix('_in')}_out") for i in self.session.get_inputs())
@@ -67,8 +66,8 @@ class OnnxPolicy:
 
     def check(self, environment: Environment) -> None:
         """Raise GoalreelError if the inputs or outputs do not fit the environment."""
-        sample = environment.sample_observations(2)
-        self._act(sample, environment.actions, self.generators(np.arange(2)))
+        obs = environment.sample_observations(1)
+        self._act(obs, environment.actions, self.generators(np.arange(1)))
 
     def generators(self, seeds: np.ndarray) -> PerEnv:
         """Return the state of each episode at its start, by the names of the inputs."""
@@ -95,30 +94,25 @@ class OnnxPolicy:
             after.append({name: values[output] for name, output in self._states.items()})
             chosen = next(name for name in names if name not in self._states.values())
             actions.append(self._action(chosen, values[chosen], space))
-        label = f"policy.file: {self.path}"
-        return space.validate(np.stack(actions), len(actions), label), after
+        return space.validate(np.stack(actions), len(actions), f"policy.file: {self.path}"), after
 
     def _arrays(self, batch: Batch) -> dict[str, np.ndarray]:
         """Return observations by the names of the inputs, in their shapes and dtypes."""
-        expected = {name: of for name, of in self._inputs.items() if name not in self._states}
-        if not isinstance(batch, Mapping) and len(expected) == 1:
-            batch = dict.fromkeys(expected, batch)
-        if not isinstance(batch, Mapping) or (lacking := expected.keys() - batch.keys()):
-            keys = sorted(batch) if isinstance(batch, Mapping) else ()
-            name = min(lacking) if keys else ", ".join(expected)
-            fix = use(keys) if keys else "Export it with one input."
-            raise self._error(f"The observation has no {name!r}, an input of the network. {fix}")
+        expected = [name for name in self._inputs if name not in self._states]
+        batch = batch if isinstance(batch, Mapping) else {expected[0]: batch}
         arrays = {}
-        for name, (shape, dtype) in expected.items():
-            array = batch[name]
+        for name in expected:
+            if name not in batch:
+                problem = f"The observation has no {name!r}, an input of the network"
+                raise self._error(f"{problem}. {use(sorted(batch))}")
+            array = found = batch[name]
+            shape, dtype = self._inputs[name]
             if not _fits(array, shape) and array.ndim == 4:
                 array = np.moveaxis(array, -1, 1)  # channels come first, as PyTorch has them
-            fits = _fits(array, shape) and np.can_cast(array.dtype, dtype, "same_kind")
-            if not fits:
+            if not (_fits(array, shape) and np.can_cast(array.dtype, dtype, "same_kind")):
                 raise self._error(
-                    f"The input {name!r} takes {dtype} of shape {_shape(shape)}, but the "
-                    f"observation is {batch[name].dtype} of shape "
-                    f"{_shape((None, *batch[name].shape[1:]))}. Set env and env_wrappers as in "
+                    f"The input {name!r} takes {dtype} of shape {shape[1:]}, but the observation "
+                    f"is {found.dtype} of shape {found.shape[1:]}. Set env and env_wrappers as in "
                     "its training."
                 )
             arrays[name] = np.ascontiguousarray(array, dtype)
@@ -148,11 +142,6 @@ class OnnxPolicy:
 
 
 def _fits(array: np.ndarray, shape: tuple) -> bool:
-    """Return whether rows of an array, one at a time, have a shape, in which None is free."""
-    lengths = 1, *array.shape[1:]
-    pairs = zip(lengths, shape, strict=False)
-    return array.ndim == len(shape) and all(wanted in (None, length) for length, wanted in pairs)
-
-
-def _shape(shape: tuple) -> str:
-    return f"({', '.join('N' if length is None else str(length) for length in shape)})"
+    """Return whether single rows of an array have a shape, in which None is any length."""
+    row = (1, *array.shape[1:])
+    return len(row) == len(shape) and all(map(lambda a, b: b in (None, a), row, shape))

@@ -61,7 +61,9 @@ def load_policy(path: str, name: str, batch: bool) -> "UserPolicy":
         known = [n for n, v in vars(module).items() if inspect.isfunction(v)]
         fix = suggest(name, known) or (use(known) if known else "Define it.")
         raise GoalreelError(f"policy.function: {path} has no function {name!r}. {fix}")
-    return _factory(path, function) if name == FACTORY else _function(path, name, function, batch)
+    if name == FACTORY:
+        return _factory(f"policy.function: {path}: {FACTORY}", path, function)
+    return _function(path, name, function, batch)
 
 
 @dataclass(frozen=True)
@@ -132,9 +134,8 @@ def _act_alone(obs: Batch, players: list) -> list:
     return [player(take_rows(obs, row)) for row, player in enumerate(players)]
 
 
-def _factory(path: str, function: Callable) -> UserPolicy:
+def _factory(label: str, path: str | None, function: Callable) -> UserPolicy:
     """Return the policy of a factory. Raises GoalreelError if it has other parameters."""
-    label = f"policy.function: {path}: {FACTORY}"
     taken = _taken(label, function, _OFFERED, (), f"any of {', '.join(_OFFERED)}")
 
     def start(seed: int, environment: Environment) -> Callable:
@@ -173,10 +174,13 @@ def _function(path: str, name: str, function: Callable, batch: bool) -> UserPoli
 
 
 def policy_of(given: object) -> UserPolicy:
-    """Return the policy of a function of an observation, or of a model with `predict`.
+    """Return the policy of a function of an observation, of `make_policy`, or of a model.
 
-    A model plays its deterministic actions. Raises GoalreelError for other objects.
+    A model has `predict`, and plays its deterministic actions. Raises GoalreelError for other
+    objects.
     """
+    if getattr(given, "__name__", "") == FACTORY:
+        return _factory(f"policy: {FACTORY}", None, given)
     act = given
     if not callable(given):
         if not hasattr(given, "predict"):

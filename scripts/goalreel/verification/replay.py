@@ -114,17 +114,6 @@ def save_pngs(folder: Path, frames: list[np.ndarray]) -> None:
             Image.fromarray(frame).save(temporary, "PNG")
 
 
-def save_gif(path: Path, frames: list[np.ndarray], fps: int) -> None:
-    """Write the frames as a GIF, which keeps time in hundredths of a second."""
-    from PIL import Image
-
-    size = np.max([frame.shape for frame in frames], axis=0)
-    first, *others = [Image.fromarray(pad_black(frame, size)) for frame in frames]
-    with replacing(path) as temporary:
-        duration = max(round(100 / fps), 2) * 10
-        first.save(temporary, "GIF", save_all=True, append_images=others, duration=duration, loop=0)
-
-
 def difference(trajectories: Path, frames: Path | None) -> tuple[Path, str] | None:
     """Replay each filmed episode of a shard in a new instance, up to the first difference.
 

@@ -1,7 +1,6 @@
 """`goalreel.film` and `goalreel.check`: run the stages of a small run in this process."""
 
 import contextlib
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from goalreel.cli import WORKFLOW, logging_to, program, say
 from goalreel.errors import GoalreelError, quoted
-from goalreel.files.atomic import replacing
+from goalreel.films.saved_film import SavedFilm, check_format, save_film
 from goalreel.policies.parameters import is_trained_here
 from goalreel.workflow.config import load_config
 from goalreel.workflow.locked_run import locked_options
@@ -19,7 +18,6 @@ from goalreel.workflow.stages import FILM
 
 if TYPE_CHECKING:
     import gymnasium
-    import pandas
 
     from goalreel.verification.check_result import CheckResult
 
@@ -30,7 +28,7 @@ _DRAWING = threading.RLock()
 
 
 def film(
-    env: "str | gymnasium.Env",
+    env: "str | gymnasium.Env | Callable[[], gymnasium.Env]",
     policy: "str | Mapping | Callable | object" = "random",
     *,
     episodes: int = 10,
@@ -39,8 +37,8 @@ def film(
     log: Callable[[str], object] | None = None,
     progress: Callable | None = None,
     **options: object,
-) -> "pandas.DataFrame":
-    """Film episodes of a policy, with captions and chapters, and return their table.
+) -> SavedFilm:
+    """Film episodes of a policy, with captions and chapters.
 
     The film has the same bytes as that of the workflow with the same configuration. For thousands
     of episodes run `snakemake`, which uses all cores and can resume. You may call `film` from
@@ -49,16 +47,17 @@ def film(
     Examples:
         >>> import goalreel
         >>> policy = lambda observation: int(observation[2] > 0)
-        >>> table = goalreel.film("CartPole-v1", policy, episodes=20, to="cart.mp4")
+        >>> film = goalreel.film("CartPole-v1", policy, episodes=20, to="cart.mp4")
 
     Args:
-        env: an environment id, or an environment that gymnasium.make returned; goalreel makes a
-            new one like it.
+        env: an environment id, or an environment that gymnasium.make returned, or a function that
+            returns one; goalreel makes new ones like it.
         policy: a policy name, a section `policy` of the configuration, a function that maps an
             observation to an action, or a model with Stable-Baselines3's `predict`, which chooses
-            deterministic actions. Actions must depend only on the observation.
+            deterministic actions. Actions must depend only on the observation. A function named
+            `make_policy` returns such a function for each episode, which may keep a state.
         episodes: the number of episodes. You can pass `reaches` or `seeds` instead.
-        to: the path of the film, which ends in .mp4.
+        to: the path of the film, which ends in .mp4, .gif or .webp.
         seed: the root seed, from which each episode's seed is derived.
         log: called with each line of the log, such as `print` or `logger.info`.
         progress: makes a progress bar, such as `tqdm.tqdm`. It is called with `total` and `unit`
@@ -66,15 +65,16 @@ def film(
         options: other options of the configuration, such as success=18 or overlay={"hud": True}.
 
     Returns:
-        One row per filmed episode, with its seed, steps, return, outcome and place in the film.
+        The film, with `path`, `episodes` and `table`, a data frame of a row for each episode. A
+        notebook shows it, playable.
 
     Raises:
         GoalreelError: an option is wrong, the policy must be trained first, or a stage fails.
     """
     import pandas
 
-    if Path(to).suffix != ".mp4":
-        raise GoalreelError(f"to: {str(to)!r} is not an .mp4 file. Write to='film.mp4'.")
+    check_format(to)
+    env = env() if callable(env) else env
     chosen = {"env": env} if isinstance(env, str) else _options_of(env)
     chosen |= {} if {"reaches", "seeds"} & set(options) else {"episodes": episodes}
     config, player = _load({**chosen, "seed": seed, **options}, policy)
@@ -85,9 +85,11 @@ def film(
         plan = Plan(config | {"results": folder}, _SCRIPTS)
         with _counting(progress, plan.run.count, plan.run.unit) as count:
             _make(plan, FILM, player, log, count)
-        with replacing(to) as temporary:
-            shutil.copyfile(Path(folder, "film.mp4"), temporary)
-        return pandas.read_csv(Path(folder, "episodes.csv"), low_memory=False)
+        save_film(Path(folder, "film.mp4"), to)
+        table = pandas.read_csv(Path(folder, "episodes.csv"), low_memory=False)
+    first = ["reach", "episode", "return", "steps", "terminated", "truncated", "seed"]
+    columns = dict.fromkeys(name for name in (*first, *table) if name in table)
+    return SavedFilm(Path(to), table[list(columns)])
 
 
 def check(

@@ -53,9 +53,9 @@ def expand(user_options: Mapping) -> dict[str, SuiteRun]:
                     hint = "" if is_option else suggest(first, (*_AXES, *_LISTED))
                     fix = hint or "Name another option."
                     raise OptionError(f"suite.{option}", f"{problem} {fix}")
-                run = _with_option(run, option, value)
+                run = with_option(run, option, value)
             if "training_seed" in changes and _is_trained_here(run):
-                run = _with_option(run, "train.seed", changes["training_seed"])
+                run = with_option(run, "train.seed", changes["training_seed"])
             runs[folder] = _place(run, labels)
         has_seeds = "training_seed" in suite and "{training_seed}" not in str(suite)
         if has_seeds and not any(_is_trained_here(run.options) for run in runs.values()):
@@ -188,7 +188,7 @@ def _fill_in(value: object, labels: Mapping[str, str]) -> object:
     return value
 
 
-def _with_option(run: Mapping, option: str, value: object) -> dict:
+def with_option(run: Mapping, option: str, value: object) -> dict:
     """Return the options of a run with a new value for a dotted key."""
     if option == "training_seed":  # for {training_seed} in other values, and for train.seed
         return dict(run)
@@ -199,7 +199,7 @@ def _with_option(run: Mapping, option: str, value: object) -> dict:
     section = run.get(key)
     if not isinstance(section, Mapping):
         section = {"name": section} if key == "policy" and section else {}
-    return {**run, key: _with_option(section, inner_key, value)}
+    return {**run, key: with_option(section, inner_key, value)}
 
 
 def folder_name(label: str) -> str:

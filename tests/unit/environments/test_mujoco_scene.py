@@ -105,7 +105,8 @@ def test_another_opengl_renderer_is_refused():
 def test_drafts_have_no_shadows_and_say_so(tmp_path):
     path = tmp_path / "film.mp4"
     options = {"max_episode_steps": 3, "render": {"quality": "draft"}}
-    table = goalreel.film("HalfCheetah-v5", "random", episodes=2, to=path, **options)
+    made = goalreel.film("HalfCheetah-v5", "random", episodes=2, to=path, **options)
+    table = made.table
     assert table["draft"].all()
     with av.open(str(path)) as film:
         assert film.metadata["title"] == "HalfCheetah-v5: 2 episodes, draft"

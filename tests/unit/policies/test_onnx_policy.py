@@ -144,7 +144,7 @@ def test_recurrent_state_starts_at_zero_in_each_episode(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "columns", "environment", "parts"),
     [
-        (8, 2, CARTPOLE, ["'obs' takes float32 of shape (N, 8)", "float32 of shape (N, 4)"]),
+        (8, 2, CARTPOLE, ["'obs' takes float32 of shape (8,)", "is float32 of shape (4,)"]),
         (4, 5, CARTPOLE, ["'y' has 5 numbers (float32)", "takes 2 values, or 1 whole numbers"]),
         (3, 2, PENDULUM, ["'y' has 2 numbers (float32)", "takes 1 numbers"]),
         (4, 2, SEVERAL, ["no 'obs', an input of the network. Use image or speed."]),

@@ -7,10 +7,8 @@ from goalreel.stage_program import stage
 def atlas(spec, output):
     from goalreel.provenance.user_cache import from_cache
     from goalreel.rendering.atlas import draw_atlas, read_atlas, write_atlas
-    from goalreel.rendering.gymnasium_style import GymnasiumStyle
 
     def make() -> None:
-        style = GymnasiumStyle(spec.config["env"])
-        write_atlas(output, draw_atlas(style, spec))
+        write_atlas(output, draw_atlas(spec.config["env"], spec))
 
     return from_cache(spec, output, read_atlas, make)

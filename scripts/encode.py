@@ -12,7 +12,6 @@ def encode(spec, frames, trajectories, output, coded_atlas=None, height: int = 0
     from dataclasses import replace
 
     from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
-    from goalreel.errors import GoalreelError
     from goalreel.films.segment import assemble_blocks, assemble_segment, encode_segment
     from goalreel.rendering.frame_cache import open_cache
     from goalreel.rendering.overlay import add_overlay, captions
@@ -35,8 +34,6 @@ def encode(spec, frames, trajectories, output, coded_atlas=None, height: int = 0
     if encoder["encoder"] != "assemble":
         make = encode_segment if encoder["encoder"] == "x264" else assemble_blocks
         make(cache, output, fps, encoder, comment)
-    elif coded_atlas is None:
-        raise GoalreelError("--coded-atlas: Needed to assemble this film. Add --coded-atlas FILE.")
     else:
         assemble_segment(cache, read_coded_atlas(coded_atlas), output, fps, comment)
     return f"{len(cache) + len(cache.titles or ())} frames in {output.stat().st_size} bytes"

@@ -7,8 +7,7 @@ from goalreel.stage_program import stage
 def import_recording(spec, output):
     from goalreel.errors import pluralize
     from goalreel.policies.policy_dependencies import check_files, policy_files
-    from goalreel.simulation.recording_blocks import write_blocks
-    from goalreel.simulation.recording_file import read_recording
+    from goalreel.simulation.recording_file import read_recording, write_blocks
 
     policy = spec.config["policy"]
     played = read_recording(policy["file"])

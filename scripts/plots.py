@@ -7,8 +7,7 @@ from goalreel.stage_program import Shards, stage
 def plots(spec, episodes, trajectories: Shards, output):
     from goalreel.files.atomic import replacing_folder
     from goalreel.provenance.checksums import SUMS, write_sums
-    from goalreel.report.plots import PlottedRun, draw_plots, read_episodes
-    from goalreel.report.trajectory_plots import read_sample
+    from goalreel.report.plots import PlottedRun, draw_plots, read_episodes, read_sample
 
     unit, sample = spec.config["unit"], read_sample(trajectories, spec.config["unit"])
     env = "" if spec.config["env_wrappers"] else spec.config["env"]

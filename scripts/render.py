@@ -12,12 +12,11 @@ def render(spec, trajectories, output, atlas=None):
     from goalreel.films.render import render_poses, render_states
     from goalreel.rendering.atlas import read_atlas
     from goalreel.rendering.frame_cache import write_cache
-    from goalreel.rendering.gymnasium_style import GymnasiumStyle
     from goalreel.simulation.trajectories import read_trajectories
 
     states = read_trajectories(trajectories)
     if atlas is None:
         return f"{render_poses(output, states, states.spec.config | spec.config, spec)} frames"
-    cache = render_states(states, read_atlas(atlas), GymnasiumStyle(spec.config["env"]), spec)
+    cache = render_states(states, read_atlas(atlas), spec.config["env"], spec)
     write_cache(output, cache)
     return f"{len(cache)} frames from {len(cache.layers[0].patches)} patches"

@@ -16,11 +16,10 @@ def simulate(
 
     from goalreel.errors import pluralize
     from goalreel.films.scene import check_sources, open_scene
-    from goalreel.simulation.minari_episodes import read_episodes
     from goalreel.simulation.played_episodes import check_replay, read_shares
     from goalreel.simulation.reaches import simulate_reaches
-    from goalreel.simulation.recorded_episodes import play_recording
-    from goalreel.simulation.recording_blocks import read_blocks
+    from goalreel.simulation.recorded_episodes import play_recording, read_minari
+    from goalreel.simulation.recording_file import read_blocks
     from goalreel.simulation.trajectories import write_trajectories
 
     config, first, count = spec.config, spec.shard["first"], spec.shard["count"]
@@ -34,7 +33,7 @@ def simulate(
             reaches = reaches[: len(read_shares(selection)["numbers"]) - first]
             recorded = read_blocks(selection, reaches, "film.select")
         elif section["name"] == "minari":
-            recorded = read_episodes(section["dataset"], reaches)
+            recorded = read_minari(section["dataset"], reaches)
         else:
             recorded = read_blocks(policy, reaches, f"policy.file: '{section['file']}'")
         play = partial(play_recording, recorded, scene.env, spec, success)

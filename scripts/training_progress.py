@@ -6,7 +6,7 @@ from goalreel.stage_program import stage
 @stage
 def training_progress(spec, film, table, sums, policy=None, atlas=None):
     from goalreel.errors import pluralize
-    from goalreel.files.atomic import replacing
+    from goalreel.files.atomic import write_text
     from goalreel.films.scene import check_sources
     from goalreel.provenance.checksums import write_sums
     from goalreel.rendering.atlas import read_atlas
@@ -18,8 +18,7 @@ def training_progress(spec, film, table, sums, policy=None, atlas=None):
     with learning_film(learner, read_atlas(atlas) if atlas else None, spec) as filmed:
         title = f"{env}: learned in {pluralize(max(learner), 'decision')}"
         write_film(film, filmed, title, spec)
-        with replacing(table) as temporary:
-            filmed.table.to_csv(temporary, index=False, lineterminator="\n")
+        write_text(table, filmed.table.to_csv(index=False, lineterminator="\n"))
         frames = sum(chapter.frames for chapter in filmed.chapters)
     write_sums(sums, [table])
     return f"{len(filmed.chapters)} attempts, {len(learner)} checkpoints, {frames} frames"

@@ -26,7 +26,6 @@ from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
 from goalreel.rendering.atlas import draw_atlas
 from goalreel.rendering.frame_cache import FrameCache
-from goalreel.rendering.gymnasium_style import GymnasiumStyle
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.simulation.trajectories import Trajectories, write_trajectories
 
@@ -35,7 +34,6 @@ DISCRETE, CONTINUOUS = "MountainCar-v0", "MountainCarContinuous-v0"
 PUMP = {"name": "pump", "epsilon": 0.0}
 QP = {"encoder": "x264", "preset": "ultrafast", "qp": 23}
 FEW = {"reaches": 6, "shard_size": 3}
-STYLES = {env: GymnasiumStyle(env) for env in (DISCRETE, CONTINUOUS)}
 LOSSLESS = QP | {"qp": 0}
 VIEWS = ("clips", "grid", "swarm", "stills", "model_card", "report")
 TARGETS = ("all", *VIEWS)
@@ -67,7 +65,7 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.fixture(scope="session")
 def atlases():
     """Return the atlas of each environment."""
-    return {env: draw_atlas(style) for env, style in STYLES.items()}
+    return {env: draw_atlas(env) for env in (DISCRETE, CONTINUOUS)}
 
 
 def simulated(
@@ -81,7 +79,7 @@ def simulated(
 
 def rendered(trajectories: Trajectories, atlases, env=DISCRETE) -> FrameCache:
     """Return a shard's frames."""
-    return render_states(trajectories, atlases[env], STYLES[env], NO_SPEC)
+    return render_states(trajectories, atlases[env], env, NO_SPEC)
 
 
 def decoded(path):

@@ -129,12 +129,10 @@ def mountain_car(folder: Path, reaches: int):
     from goalreel.provenance.spec import parse_spec
     from goalreel.rendering.atlas import draw_atlas, write_atlas
     from goalreel.rendering.frame_cache import write_cache
-    from goalreel.rendering.gymnasium_style import GymnasiumStyle
     from goalreel.simulation.reaches import simulate_reaches
     from goalreel.simulation.trajectories import write_trajectories
 
-    style = GymnasiumStyle(ENV)
-    atlas = draw_atlas(style)
+    atlas = draw_atlas(ENV)
     spec = parse_spec(f'{{"config":{{"env":"{ENV}"}}}}')
     environment = make_environment({"env": ENV, "env_kwargs": {}, "max_episode_steps": None})
     policy = make_policy({"name": "pump", "epsilon": 0})
@@ -142,7 +140,7 @@ def mountain_car(folder: Path, reaches: int):
     trajectories = simulate_reaches(range(reaches), SEED, environment, *rules)
     write_atlas(folder / "atlas.npz", atlas)
     write_trajectories(folder / "trajectories.npz", trajectories)
-    write_cache(folder / "frames.npz", render_states(trajectories, atlas, style, spec))
+    write_cache(folder / "frames.npz", render_states(trajectories, atlas, ENV, spec))
     return folder / "trajectories.npz", folder / "frames.npz"
 
 

@@ -162,7 +162,6 @@ def rendered(results: Path, count: int) -> Iterator[tuple[str, Taken]]:
     from goalreel.provenance.spec import NO_SPEC
     from goalreel.rendering.atlas import read_atlas
     from goalreel.rendering.frame_cache import write_cache
-    from goalreel.rendering.gymnasium_style import GymnasiumStyle
 
     path = results / "frames" / "00000.npz"
     cache = goalreel.open_cache(path)
@@ -184,10 +183,10 @@ def rendered(results: Path, count: int) -> Iterator[tuple[str, Taken]]:
     for _ in goalreel.open_cache(path):
         pass
     yield "goalreel, RGB from its cache", Taken(len(cache), time.perf_counter() - start)
-    atlas, style = read_atlas(results / "atlas.npz"), GymnasiumStyle(ENV)
+    atlas = read_atlas(results / "atlas.npz")
     scratch = results.parent / "frames.npz"
     seconds = median_seconds(
-        lambda: write_cache(scratch, render_states(trajectories, atlas, style, NO_SPEC))
+        lambda: write_cache(scratch, render_states(trajectories, atlas, ENV, NO_SPEC))
     )
     yield "goalreel, a shard to its cache", Taken(len(cache), seconds)
 

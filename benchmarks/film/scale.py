@@ -118,7 +118,7 @@ def film(folder: Path, reaches: int, shard_size: int, cores: int) -> tuple[list[
     Return a row for the run, for each stage and for Snakemake, and the film's frames.
     """
     from goalreel.mp4.reader import read_index
-    from goalreel.report.timings import read_timings
+    from goalreel.report.page import read_timings
     from goalreel.workflow.stages import FILM
 
     config = [f"reaches={reaches}", f"shard_size={shard_size}"]

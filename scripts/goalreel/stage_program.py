@@ -13,9 +13,8 @@ from pathlib import Path
 from goalreel import cli
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError
-from goalreel.films.shards import shard_paths
 from goalreel.provenance.fingerprint import fingerprint, sources_as_noted
-from goalreel.provenance.spec import Spec, package_version, parse_spec
+from goalreel.provenance.spec import Spec, package_version, parse_spec, shard_paths
 
 # The files of all shards. A command line names the first.
 Shards = Sequence[Path]

@@ -20,11 +20,10 @@ from goalreel.policies.policy_dependencies import policy_files
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import NO_SPEC, parse_spec
 from goalreel.report.episode_table import read_table
+from goalreel.report.page import read_timings
 from goalreel.report.page_rows import columns
-from goalreel.report.timings import read_timings
 from goalreel.simulation.recorded_episodes import play_recording
-from goalreel.simulation.recording_blocks import read_blocks, write_blocks
-from goalreel.simulation.recording_file import read_recording
+from goalreel.simulation.recording_file import read_blocks, read_recording, write_blocks
 from goalreel.simulation.trajectories import read_summary, read_trajectories
 
 

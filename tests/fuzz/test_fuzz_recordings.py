@@ -13,8 +13,7 @@ from fuzzing import FULL
 from goalreel.environments.environment import make_environment
 from goalreel.provenance.spec import NO_SPEC
 from goalreel.simulation.recorded_episodes import play_recording
-from goalreel.simulation.recording_blocks import read_blocks, write_blocks
-from goalreel.simulation.recording_file import read_recording
+from goalreel.simulation.recording_file import read_blocks, read_recording, write_blocks
 
 ENVS = ("MountainCar-v0", "CartPole-v1", "Pendulum-v1")
 

@@ -18,7 +18,7 @@ from goalreel.h264.parameter_sets import StreamParameters, pps, sps
 from goalreel.provenance.spec import NO_SPEC
 from goalreel.rendering.atlas import Atlas, state_keys
 from goalreel.rendering.frame_cache import FrameCache
-from goalreel.rendering.gymnasium_style import GymnasiumStyle
+from goalreel.rendering.gymnasium_style import draw_frames
 from goalreel.rendering.layers import cut_patches
 from goalreel.rendering.overlay import add_overlay, captions, empty_track
 from goalreel.simulation.trajectories import Trajectories
@@ -47,10 +47,10 @@ def every_nth_state(trajectories: Trajectories, every: int) -> Trajectories:
     return replace(trajectories, **thin)
 
 
-def atlas_of(style: GymnasiumStyle, keys: np.ndarray) -> Atlas:
-    """Return an atlas of some of a style's frames."""
+def atlas_of(env: str, keys: np.ndarray) -> Atlas:
+    """Return an atlas of some of a Mountain Car's frames."""
     keys = np.unique(keys, axis=0)
-    background, pictures = style.draw(keys)
+    background, pictures = draw_frames(env, keys)
     return Atlas(keys.astype(np.int16), background, cut_patches(background, pictures))
 
 
@@ -70,19 +70,19 @@ class Assembled:
 
 def assembled(
     path: Path,
-    style: GymnasiumStyle,
+    env: str,
     trajectories: Trajectories,
     quality: str = "balanced",
     caption: str = CAPTION,
     hud: bool = False,
 ) -> Assembled:
     """Draw, code and assemble trajectories, with a coded atlas of only the frames that they show."""
-    atlas = atlas_of(style, state_keys(trajectories, style))
-    seen = atlas.background, style.env, hud
+    atlas = atlas_of(env, state_keys(trajectories, env))
+    seen = atlas.background, env, hud
     coded_atlas = code_atlas(atlas, *empty_track(*seen), quantizers(quality))
-    frames = render_states(trajectories, atlas, style, NO_SPEC)
-    texts = captions(caption, trajectories, style.env, "reach")
-    cache = add_overlay(frames, trajectories, style.env, texts, hud, True)
+    frames = render_states(trajectories, atlas, env, NO_SPEC)
+    texts = captions(caption, trajectories, env, "reach")
+    cache = add_overlay(frames, trajectories, env, texts, hud, True)
     assemble_segment(cache, coded_atlas, path, 30, "{}")
     return Assembled(cache, coded_atlas, path)
 

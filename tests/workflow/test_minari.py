@@ -18,8 +18,7 @@ h5py = pytest.importorskip("h5py", reason="takes h5py, which is no requirement")
 from goalreel.environments.environment import make_environment  # noqa: E402
 from goalreel.errors import GoalreelError  # noqa: E402
 from goalreel.provenance.spec import NO_SPEC  # noqa: E402
-from goalreel.simulation.minari_episodes import read_episodes  # noqa: E402
-from goalreel.simulation.recorded_episodes import play_recording  # noqa: E402
+from goalreel.simulation.recorded_episodes import play_recording, read_minari  # noqa: E402
 
 SEEDS = [7, 2**64 - 1, 2**63 + 5, 2**53 + 1, 9]
 WRAPPED = "gymnasium.wrappers:TimeAwareObservation"
@@ -66,7 +65,7 @@ def test_dataset_replays_exactly(name, kind):
     given = collect("some/set-v0", gymnasium.make(name), kind=kind)
     environment = make_environment({"env": name})
     for episodes in range(5), range(1, 4):
-        recorded = read_episodes("some/set-v0", episodes)
+        recorded = read_minari("some/set-v0", episodes)
         made = play_recording(recorded, environment, NO_SPEC, None)
         assert made.episodes.seed.tolist() == SEEDS[episodes.start : episodes.stop]
         assert made.episodes.reach.tolist() == list(episodes)
@@ -126,11 +125,11 @@ def test_differing_replay_is_named(datasets, name, place, row, message):
     change(datasets, "some/set-v0", damage)
     environment = make_environment({"env": name})
     with pytest.raises(GoalreelError) as error:
-        play_recording(read_episodes("some/set-v0", range(3)), environment, NO_SPEC, None)
+        play_recording(read_minari("some/set-v0", range(3)), environment, NO_SPEC, None)
     assert str(error.value).startswith("policy.dataset: 'some/set-v0', episode 1: ")
     assert f"seed: {2**64 - 2}" in str(error.value)
     assert message.format(last=len(given[1][1])) in str(error.value)
-    play_recording(read_episodes("some/set-v0", range(1)), environment, NO_SPEC, None)
+    play_recording(read_minari("some/set-v0", range(1)), environment, NO_SPEC, None)
 
 
 def test_episodes_without_seeds_are_rejected_by_number(datasets):
@@ -138,8 +137,8 @@ def test_episodes_without_seeds_are_rejected_by_number(datasets):
     change(datasets, "some/set-v0", lambda file: file["episode_1"].attrs.pop("seed"))
     change(datasets, "some/set-v0", lambda file: file["episode_3"].attrs.pop("seed"))
     with pytest.raises(GoalreelError, match=r"'some/set-v0': .* without a known seed: 1, 3\."):
-        read_episodes("some/set-v0", range(5))
-    assert len(read_episodes("some/set-v0", range(1))) == 1
+        read_minari("some/set-v0", range(5))
+    assert len(read_minari("some/set-v0", range(1))) == 1
 
 
 def edited(datasets, dataset, **changes):

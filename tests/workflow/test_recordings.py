@@ -13,8 +13,7 @@ from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC
 from goalreel.simulation.episodes import Episode, simulate_episodes
 from goalreel.simulation.recorded_episodes import play_recording
-from goalreel.simulation.recording_blocks import read_blocks, write_blocks
-from goalreel.simulation.recording_file import read_recording
+from goalreel.simulation.recording_file import read_blocks, read_recording, write_blocks
 from goalreel.verification.replay import Recorded, replay
 
 CARTPOLE = make_environment({"env": "CartPole-v1"})

@@ -121,7 +121,7 @@ def test_edits_of_a_film_of_a_recording(sources, tmp_path):
     after = sources.specs(EPISODES | recorded | {"episodes": 12})
     assert rerun(before, after) == {"simulate": 1, "encode": 3} | END
     imported = PLAYED | {"import_recording": 1}
-    for module, jobs in (("recorded_episodes", PLAYED), ("recording_blocks", imported)):
+    for module, jobs in (("recorded_episodes", PLAYED), ("recording_file", imported)):
         with sources.edited(f"goalreel/simulation/{module}.py"):
             assert rerun(before, sources.specs(EPISODES | recorded)) == jobs
     path.write_text(path.read_text().replace("9,9,0", "9,9,1"))

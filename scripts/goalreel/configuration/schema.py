@@ -1,16 +1,10 @@
-"""config.schema.yaml, the page of all options, and the error messages of values.
-
-To write both files again: PYTHONPATH=scripts python -m goalreel.configuration.schema
-"""
+"""The JSON schema of the options, and the error messages of their values."""
 
 import ast
 import functools
-import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import yaml
 from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
@@ -18,12 +12,6 @@ from goalreel.configuration import options
 from goalreel.configuration.options import Options
 from goalreel.errors import GoalreelError, not_allowed, quoted, suggest, use
 
-_TOP = """\
-# Generated from scripts/goalreel/configuration/options.py, which defines the options, by
-# PYTHONPATH=scripts python -m goalreel.configuration.schema
-# A `title` says in words which values are allowed, where type and range do not.
-"""
-_HEAD = "| Option | Default | Allowed | Meaning |\n|---|---|---|---|"
 _UNKNOWN = ("extra_forbidden", "invalid_key")
 
 
@@ -49,23 +37,6 @@ def schema() -> dict:
     return {"$schema": GenerateJsonSchema.schema_dialect, **complete}
 
 
-def schema_file() -> str:
-    """Return the text of config.schema.yaml."""
-    return _TOP + yaml.safe_dump(schema(), sort_keys=False, allow_unicode=True, width=100)
-
-
-def options_page() -> str:
-    """Return the Markdown of all options: a heading and a table for each section."""
-    properties = schema()["properties"]
-    top = {key: option for key, option in properties.items() if "properties" not in option}
-    page = f"## General\n\n{_HEAD}\n" + "".join(_rows("", top))
-    for section, option in properties.items():
-        if section not in top:
-            rows = "".join(_rows(f"{section}.", option["properties"]))
-            page += f"\n## {section}\n\n{option['description']}\n\n{_HEAD}\n{rows}"
-    return page
-
-
 def allowed(option: Mapping) -> str:
     """Return the allowed values of an option in Markdown."""
     *parts, last = _allowed_parts(option)
@@ -76,10 +47,6 @@ def words_of(option: Mapping) -> list[str]:
     """Return the words that an option allows."""
     parts = (option, *option.get("anyOf", ()))
     return [word for part in parts for word in part.get("enum", ()) if word is not None]
-
-
-def _integer(multiple: int | None) -> str:
-    return {None: "an integer", 2: "an even integer"}.get(multiple, f"a multiple of {multiple}")
 
 
 def _inlined(node: object, models: Mapping) -> object:
@@ -101,15 +68,6 @@ def _inlined(node: object, models: Mapping) -> object:
     return node
 
 
-def _rows(prefix: str, properties: Mapping[str, Mapping]) -> Iterator[str]:
-    for key, option in properties.items():
-        default = option["default"]
-        if not isinstance(default, str):
-            default = json.dumps(default)
-        cells = f"`{prefix}{key}`", f"`{default}`", allowed(option), option["description"]
-        yield f"| {' | '.join(cells)} |\n"
-
-
 def _allowed_parts(option: Mapping) -> list[str]:
     if "anyOf" in option:
         return [part for inner in option["anyOf"] for part in _allowed_parts(inner)]
@@ -125,8 +83,9 @@ def _allowed_parts(option: Mapping) -> list[str]:
     limits = f"from {option.get('minimum')} to {option.get('maximum')}"
     if "exclusiveMinimum" in option:
         limits = f"above {option['exclusiveMinimum']}, up to {option['maximum']}"
+    whole = f"a multiple of {option['multipleOf']}" if "multipleOf" in option else "an integer"
     words = {
-        **{"integer": [f"{_integer(option.get('multipleOf'))} {limits}"]},
+        **{"integer": [f"{whole} {limits}"]},
         **{"number": [f"a number {limits}"], "null": null, "boolean": ["`true`", "`false`"]},
         **{"object": ["a mapping such as {name: value}"]},
     }
@@ -230,15 +189,3 @@ def _schema_of(place: tuple) -> Mapping:
 def _part(option: Mapping, name: str) -> Mapping:
     """Return the items or the properties of the type that has them."""
     return next(part[name] for part in (option, *option.get("anyOf", ())) if name in part)
-
-
-def filled_page(text: str) -> str:
-    """Return the page docs/reference/options.md with the tables of today between its markers."""
-    tables = f"<!-- options -->\n{options_page()}<!-- end -->"
-    return re.sub("<!-- options -->.*<!-- end -->", lambda _: tables, text, flags=re.S)
-
-
-if __name__ == "__main__":
-    Path("config/config.schema.yaml").write_text(schema_file(), encoding="utf-8")
-    page = Path("docs/reference/options.md")
-    page.write_text(filled_page(page.read_text(encoding="utf-8")), encoding="utf-8")

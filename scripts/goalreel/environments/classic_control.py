@@ -14,8 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from goalreel.environments.computed_envs import ComputedEnvs, Transition
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
+from goalreel.environments.mountain_car import ComputedEnvs, Transition
 from goalreel.environments.seeding import uniform
 
 # States have shape (width, num_envs), with one row for each number of Gymnasium's `state`.
@@ -92,10 +92,8 @@ def _wrap_angles(angles: np.ndarray) -> np.ndarray:
 
 
 def _step_pendulum(states: np.ndarray, actions: np.ndarray, kwargs: Mapping) -> Transition:
-    """Step Pendulum-v1 by actions (num_envs, 1) float32, torques that are clipped to [-2, 2].
-
-    Mass and length are 1. Products with the torque stay float32.
-    """
+    """Step Pendulum-v1 by actions (num_envs, 1) float32, torques that are clipped to [-2, 2]."""
+    # Mass and length are 1. Products with the torque stay float32.
     g, step = kwargs.get("g", 10.0), 0.05
     theta, speed = states
     torque = torques(actions)
@@ -136,15 +134,10 @@ class ClassicControl(GymnasiumEnvironment):
 
     max_envs: ClassVar = 1 << 12
 
-    @property
-    def rules(self) -> Rules:
-        """The reset and the step of this environment."""
-        return _RULES[self.id]
-
-    @property
-    def width(self) -> int:
-        """The number of values in a state."""
-        return len(self.rules.reach)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.rules = _RULES[self.id]
+        self.width = len(self.rules.reach)  # the number of values in a state
 
     def sub_envs(self, seeds: np.ndarray) -> ComputedEnvs:
         """Return sub-environments in the state after `env.reset(seed=seed)`."""

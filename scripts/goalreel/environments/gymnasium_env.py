@@ -134,25 +134,15 @@ class GymnasiumEnvironment:
         num_poses = 0 if self.wrappers else len(poses(env.unwrapped))
         return env.observation_space, env.action_space, meanings(), num_poses
 
+    observation_space = property(lambda self: self._spaces[0], doc="Gymnasium's observation space.")
+    action_space = property(lambda self: self._spaces[1], doc="Gymnasium's action space.")
+    action_meanings = property(lambda self: self._spaces[2], doc="Those of an Atari game, else [].")
+    num_poses = property(lambda self: self._spaces[3], doc="The numbers that MuJoCo draws, else 0.")
+
     @cached_property
     def actions(self) -> ActionSpace:
         """The action space, as goalreel stores actions."""
         return action_space(self.action_space, self.id)
-
-    @property
-    def observation_space(self):
-        """The Gymnasium observation space."""
-        return self._spaces[0]
-
-    @property
-    def action_space(self):
-        """The Gymnasium action space."""
-        return self._spaces[1]
-
-    @property
-    def action_meanings(self) -> list[str]:
-        """The names of an Atari game's actions, such as "NOOP" and "FIRE"; [] for others."""
-        return self._spaces[2]
 
     @cached_property
     def width(self) -> int:
@@ -162,11 +152,6 @@ class GymnasiumEnvironment:
         space = self.observation_space
         size = int(np.prod(space.shape)) if isinstance(space, spaces.Box) else 0
         return size if size <= _MAX_STORED_NUMBERS else 0
-
-    @property
-    def num_poses(self) -> int:
-        """The number of values that MuJoCo draws without wrappers, 0 for others."""
-        return self._spaces[3]
 
     def sub_envs(self, seeds: np.ndarray) -> "_Instances":
         """Return an instance for each seed, reset with that seed."""
@@ -333,27 +318,20 @@ class Instance:
         return self._call("render", self.environment.frame, self.env, self._observation)
 
 
-class _Observations(Sequence):
-    """The latest observations of instances, each made when it is asked for."""
-
-    def __init__(self, instances: Sequence[Instance]):
-        self._instances = instances
-
-    def __len__(self) -> int:
-        return len(self._instances)
-
-    def __getitem__(self, index: int) -> object:
-        return self._instances[index].observation
-
-
 @dataclass(frozen=True)
-class _Instances:
-    """A batch of Gymnasium instances (see environment.SubEnvs)."""
+class _Instances(Sequence):
+    """A batch of Gymnasium instances (see environment.SubEnvs), and a sequence of observations."""
 
     instances: list[Instance]
 
-    def observations(self) -> "_Observations":
-        return _Observations(self.instances)
+    def __len__(self) -> int:
+        return len(self.instances)
+
+    def __getitem__(self, index: int) -> object:
+        return self.instances[index].observation  # the latest, made when it is asked for
+
+    def observations(self) -> "_Instances":
+        return self
 
     def states(self) -> np.ndarray:
         return np.stack([instance.state for instance in self.instances], axis=1)

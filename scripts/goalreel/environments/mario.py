@@ -55,7 +55,7 @@ _STARTS: dict[tuple, tuple[bytes, np.ndarray]] = {}  # states and screens, by RO
 
 
 class MarioEnv(gymnasium.Env):
-    """The whole game, or one stage of it.
+    """The whole game, or one stage of it, by its name in MARIO_GAMES.
 
     Observations are the screen, (224, 240, 3) uint8, or with `obs_type="ram"` the memory of the
     NES, (2048,) uint8. Actions are the indices of SIMPLE_MOVEMENT: 0 presses nothing, 1 moves
@@ -76,7 +76,6 @@ class MarioEnv(gymnasium.Env):
         repeat_action_probability: float = 0.25,
         render_mode: str = "rgb_array",
     ):
-        """Create one of MARIO_GAMES."""
         if obs_type not in ("rgb", "ram"):
             raise ValueError(f"obs_type: Unknown value {obs_type!r}. Use rgb or ram.")
         stage = re.search(r"-(\d)-(\d)-", game)

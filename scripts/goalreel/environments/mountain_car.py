@@ -1,20 +1,20 @@
 """Step the two Mountain Cars in batches, bit for bit like Gymnasium 1.4.0.
 
 The order of operations is that of gymnasium/envs/classic_control/mountain_car.py and
-continuous_mountain_car.py. Regrouping a sum would change one sample in eight.
+continuous_mountain_car.py. Regrouping a sum would change one sample in eight. `ComputedEnvs`
+also holds the environments of classic_control.
 """
 
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from goalreel.environments.action_space import ActionSpace
-from goalreel.environments.computed_envs import ComputedEnvs, Transition
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION, MOUNTAIN_CARS
 from goalreel.environments.seeding import uniform
 
@@ -24,6 +24,42 @@ _ANGLES = np.linspace(3 * MIN_POSITION, 3 * MAX_POSITION, 4099)
 _cos = np.vectorize(math.cos, otypes=[np.float64])
 if np.array_equal(np.cos(_ANGLES), _cos(_ANGLES)):
     _cos = np.cos
+
+# The next states (width, num_envs), the rewards (num_envs,) and which terminated (num_envs,).
+Transition = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@dataclass
+class ComputedEnvs:
+    """Sub-environments that have all taken the same number of steps (see SubEnvs)."""
+
+    now: np.ndarray  # current states, (width, num_envs)
+    observe: Callable[[np.ndarray], np.ndarray]  # returns observations for states
+    transition: Callable[[np.ndarray, np.ndarray], Transition]
+    limit: int  # the time limit in steps
+    steps: int = 0
+
+    def observations(self) -> np.ndarray:
+        """Return the observations, (num_envs, ...)."""
+        return self.observe(self.now)
+
+    def states(self) -> np.ndarray:
+        """Return the states, (width, num_envs)."""
+        return self.now
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Take one action in each sub-environment (see SubEnvs)."""
+        self.now, rewards, terminated = self.transition(self.now, actions)
+        self.steps += 1
+        # Like TimeLimit, this also truncates an episode that terminates at its last step.
+        return rewards, terminated, np.full(len(rewards), self.steps >= self.limit)
+
+    def take(self, mask: np.ndarray) -> "ComputedEnvs":
+        """Return the sub-environments that a (num_envs,) boolean mask selects."""
+        return replace(self, now=self.now[:, mask])
+
+    def close(self) -> None:
+        """Do nothing: arrays hold no resources."""
 
 
 def probe() -> str:
@@ -114,11 +150,9 @@ def _step_discrete(car: MountainCar, states: np.ndarray, actions: np.ndarray) ->
 
 
 def _step_continuous(car: MountainCar, states: np.ndarray, actions: np.ndarray) -> Transition:
-    """Step MountainCarContinuous-v0 by actions (num_envs,) float32, forces clipped to [-1, 1].
-
-    Gymnasium's scalars follow NumPy 2's promotion. A force within the limits stays float32, and so
-    does its sum with the pull. A clipped force is a Python float, which makes the sum float64.
-    """
+    """Step MountainCarContinuous-v0 by actions (num_envs,) float32, forces clipped to [-1, 1]."""
+    # Gymnasium's scalars follow NumPy 2's promotion. A force within the limits stays float32, as
+    # does its sum with the pull. A clipped force is a Python float, which makes the sum float64.
     (positions, velocities), power, gravity = states, 0.0015, 0.0025
     pull = gravity * _cos((3 * positions).astype(np.float64))
     push = np.where(
@@ -143,10 +177,7 @@ def _step_continuous(car: MountainCar, states: np.ndarray, actions: np.ndarray) 
     return np.stack([positions, velocities]).astype(np.float32), rewards, terminated
 
 
-DISCRETE, CONTINUOUS = (
-    MountainCar(car.id, limit, car.goal_position, action_dtype)
-    for car, limit, action_dtype in zip(
-        MOUNTAIN_CARS.values(), (200, 999), (np.int8, np.float32), strict=True
-    )
-)
+_DISCRETE, _CONTINUOUS = MOUNTAIN_CARS.values()
+DISCRETE = MountainCar(_DISCRETE.id, 200, _DISCRETE.goal_position, np.int8)
+CONTINUOUS = MountainCar(_CONTINUOUS.id, 999, _CONTINUOUS.goal_position, np.float32)
 ENVIRONMENTS = {environment.id: environment for environment in (DISCRETE, CONTINUOUS)}

@@ -15,17 +15,14 @@ from goalreel.provenance.spec import Spec
 from goalreel.rendering.atlas import Atlas, state_keys
 from goalreel.rendering.blocks import BlockRecorder
 from goalreel.rendering.frame_cache import FrameCache, FrameCacheWriter
-from goalreel.rendering.gymnasium_style import GymnasiumStyle
+from goalreel.rendering.gymnasium_style import draw_frames
 from goalreel.rendering.layers import Layer, cut_patches, join
 from goalreel.simulation.trajectories import Trajectories
 
 
-def render_states(
-    trajectories: Trajectories, atlas: Atlas, style: GymnasiumStyle, spec: Spec
-) -> FrameCache:
+def render_states(trajectories: Trajectories, atlas: Atlas, env: str, spec: Spec) -> FrameCache:
     """Return the frames of a shard, one per state; each episode starts with its reset state."""
-    keys = state_keys(trajectories, style)
-    images, atlas = find_images(keys, atlas, style)
+    images, atlas = find_images(state_keys(trajectories, env), atlas, env)
     used, index = np.unique(images, return_inverse=True)
     car = Layer("car", atlas.patches.take(used), index.astype(np.int32))
     return FrameCache(atlas.background, (car,), trajectories.offsets, trajectories.digest(), spec)
@@ -51,7 +48,7 @@ def render_poses(path: Path, trajectories: Trajectories, config: Mapping, spec: 
     return len(shown)
 
 
-def find_images(keys: np.ndarray, atlas: Atlas, style: GymnasiumStyle) -> tuple[np.ndarray, Atlas]:
+def find_images(keys: np.ndarray, atlas: Atlas, env: str) -> tuple[np.ndarray, Atlas]:
     """Return the image index of each key, (n,) int64, and an atlas that contains all of them.
 
     Rounding at the edge of a pixel can give a key that the atlas lacks. Such images are rendered
@@ -61,6 +58,6 @@ def find_images(keys: np.ndarray, atlas: Atlas, style: GymnasiumStyle) -> tuple[
     if (images >= 0).all():
         return images, atlas
     extra = np.unique(keys[images < 0], axis=0)
-    patches = join([atlas.patches, cut_patches(atlas.background, style.draw(extra)[1])])
+    patches = join([atlas.patches, cut_patches(atlas.background, draw_frames(env, extra)[1])])
     atlas = replace(atlas, keys=np.concatenate([atlas.keys, extra]), patches=patches)
     return atlas.find(keys), atlas

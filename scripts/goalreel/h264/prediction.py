@@ -79,7 +79,7 @@ def quantize(mbs: Macroblocks, colors: Sequence[tuple], clear: np.ndarray, qp: i
         blocks = _BLOCKS[quarter]
         chosen[candidates[which, None], blocks] = levels[which[:, None], blocks]
     chroma = tuple(
-        transform.chroma_levels(_blocks(mbs.source[p] - predicted), transform.chroma_qp(qp))
+        transform.chroma_levels(_blocks(mbs.source[p] - predicted), qp)
         for p, predicted in ((p, _chroma(mbs.reference, p, colors, references)) for p in (1, 2))
     )
     return Levels(chosen, chroma, references)

@@ -25,11 +25,6 @@ _CHROMA_QP += (36, 37, 37, 37, 38, 38, 38, 39, 39, 39, 39)
 _ROUNDING = 0.4
 
 
-def chroma_qp(qp: int) -> int:
-    """Return QPC of a luma quantization parameter, for chroma_qp_index_offset 0."""
-    return qp if qp < 30 else _CHROMA_QP[qp - 30]
-
-
 def luma_levels(residual: np.ndarray, qp: int) -> np.ndarray:
     """Return the levels of (..., 4, 4) residuals, (..., 16) int32 in zigzag order."""
     levels = _quantize(_forward(residual), _multipliers(qp), 15 + qp // 6)
@@ -39,8 +34,10 @@ def luma_levels(residual: np.ndarray, qp: int) -> np.ndarray:
 def chroma_levels(residual: np.ndarray, qp: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the DC levels (n, 4) of a chroma plane, and its AC levels (n, 4, 15) in zigzag order.
 
-    `residual` has the four blocks of each macroblock, (n, 4, 4, 4), and `qp` is QPC.
+    `residual` has the four blocks of each macroblock, (n, 4, 4, 4). `qp` is that of luma, for
+    chroma_qp_index_offset 0.
     """
+    qp = qp if qp < 30 else _CHROMA_QP[qp - 30]
     coefficients = _forward(residual)
     a, b, c, d = coefficients[:, :, 0, 0].T
     dc = np.stack([a + b + c + d, a - b + c - d, a + b - c - d, a - b - c + d], axis=1)  # Hadamard

@@ -77,10 +77,8 @@ class TorchNetwork(nn.Module):
         return self.actions(features.float()), self.state(other.float())[:, 0]
 
     def _see(self, obs: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        """Return the features of frames, whose scale is that of the first layer's weights.
-
-        To normalize the frames themselves would take as long as all layers.
-        """
+        """Return the features of frames, whose scale is that of the first layer's weights."""
+        # To normalize the frames themselves would take as long as all layers.
         obs = obs.to(dtype).contiguous(memory_format=torch.channels_last)
         if self._has_offset:
             obs = obs.sub_(self.offset)  # whole numbers, also in bfloat16

@@ -48,18 +48,15 @@ def modules(script: Path, excluded: Collection[str] = ()) -> dict[str, Path]:
     `fingerprint` does.
     """
     found, queue, root = {}, [(script.stem, script)], script.parent
+    rooms = tuple(f"{name}." for name in excluded)
     while queue:
         name, path = queue.pop()
         if name not in found:
             found[name] = path
-            imported = (n for n in _read(path)[1] if not _is_left_out(n, excluded))
-            queue += [(n, file) for n in imported if (file := _file(n, root))]
+            imported = _read(path)[1]
+            used = (n for n in imported if n == _SHAPING or not f"{n}.".startswith(rooms))
+            queue += [(n, file) for n in used if (file := _file(n, root))]
     return found
-
-
-def _is_left_out(name: str, excluded: Collection[str]) -> bool:
-    in_room = any(f"{name}.".startswith(f"{room}.") for room in excluded)
-    return in_room and name != _SHAPING
 
 
 @cache

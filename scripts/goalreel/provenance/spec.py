@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from goalreel.errors import GoalreelError, UnusableFileError, needs_package
 
@@ -102,6 +103,20 @@ def canonical(value: Mapping) -> str:
 def covered(number: int, size: int, total: int) -> dict[str, int]:
     """Return the first episode, or reach, of a shard, and their count."""
     return {"first": number * size, "count": min(size, total - number * size)}
+
+
+def shard_name(shard: int) -> str:
+    """Return the name of a shard, its value of the wildcard `shard`: 00000, 00001, ..."""
+    return f"{shard:05d}"
+
+
+def shard_paths(first: Path, count: int) -> list[Path]:
+    """Return the files of `count` shards from the file of the first.
+
+    A command cannot list thousands of files, because Linux limits an argument to 128 kB.
+    """
+    start = int(first.stem)
+    return [first.with_name(shard_name(start + n) + first.suffix) for n in range(count)]
 
 
 def common_digest(value: Mapping) -> str:

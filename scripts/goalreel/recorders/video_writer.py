@@ -95,12 +95,7 @@ class VideoWriter:
     """
 
     def __init__(
-        self,
-        path: Path,
-        options: VideoOptions,
-        episode: Mapping,
-        step: int,
-        owner: object,
+        self, path: Path, options: VideoOptions, episode: Mapping, step: int, owner: object
     ) -> None:
         """Start without frames. ffmpeg starts with the first one.
 

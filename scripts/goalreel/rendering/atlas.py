@@ -17,9 +17,10 @@ from functools import cached_property
 
 import numpy as np
 
+from goalreel.environments.registry import describe
 from goalreel.files import npz
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
-from goalreel.rendering.gymnasium_style import GymnasiumStyle
+from goalreel.rendering import gymnasium_style as style
 from goalreel.rendering.layers import Patches, cut_patches
 
 VERSION = 1
@@ -28,7 +29,7 @@ _KIND = "atlas"
 
 @dataclass(frozen=True)
 class Atlas:
-    """Every image of a style. The arrays are those of the file."""
+    """Every image of a Mountain Car. The arrays are those of the file."""
 
     keys: np.ndarray
     background: np.ndarray
@@ -50,10 +51,10 @@ def key_bytes(keys: np.ndarray) -> list[bytes]:
     return [data[start : start + length] for start in range(0, len(data), length)]
 
 
-def draw_atlas(style: GymnasiumStyle, spec: Spec = NO_SPEC) -> Atlas:
-    """Render every image of a style."""
-    keys = style.all_keys()
-    background, images = style.draw(keys)
+def draw_atlas(env: str, spec: Spec = NO_SPEC) -> Atlas:
+    """Render every image of a Mountain Car."""
+    keys = style.all_keys(env)
+    background, images = style.draw_frames(env, keys)
     return Atlas(keys.astype(np.int16), background, cut_patches(background, images), spec)
 
 
@@ -72,11 +73,11 @@ def read_atlas(path: str | os.PathLike) -> Atlas:
     return Atlas(arrays["keys"], arrays["background"], patches, spec)
 
 
-def state_keys(trajectories, style: GymnasiumStyle) -> np.ndarray:
+def state_keys(trajectories, env: str) -> np.ndarray:
     """Return the key of each state of a shard, (states, k) int64, in Gymnasium's precision."""
     positions = trajectories.states[:, 0]
-    keys = style.keys(positions.astype(np.float32) if style.float32_states else positions)
-    if style.float32_states:  # only the reset state is float64
-        resets = trajectories.offsets[:-1]
-        keys[resets] = style.keys(positions[resets])
+    if not describe(env).float32_states:
+        return style.keys(positions)
+    keys, resets = style.keys(positions.astype(np.float32)), trajectories.offsets[:-1]
+    keys[resets] = style.keys(positions[resets])  # only the reset state is float64
     return keys

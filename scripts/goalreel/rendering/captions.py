@@ -23,10 +23,8 @@ CHARACTERS = "".join(map(chr, range(32, 127))) + "·°…"
 _MAX_CHARS = 300  # characters of a template, more than a frame can show
 
 
-def check_template(template: object) -> bool:
-    """Return True if a caption's template is valid; raise GoalreelError otherwise."""
-    if not isinstance(template, str):
-        return True  # pydantic checks the type
+def check_template(template: str) -> None:
+    """Raise GoalreelError if a caption's template is not valid."""
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError as error:
@@ -51,7 +49,6 @@ def check_template(template: object) -> bool:
     if missing := sorted(set(shown) - set(CHARACTERS)):
         fix = "Use ASCII characters and ·, ° or …."
         raise GoalreelError(f"The font has no {missing[0]!r}. {fix}")
-    return True
 
 
 def caption(template: str, row: Mapping[str, object], env: str, unit: str) -> str:

@@ -8,7 +8,6 @@ operations and calls. The pixels depend on the version of pygame-ce.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -75,42 +74,29 @@ def distinct_positions(dtype: type) -> np.ndarray:
         positions = np.sort(np.concatenate([positions[at_border], middle[between]]))
 
 
-@dataclass(frozen=True)
-class GymnasiumStyle:
-    """The frames of `env.render()`, pixel for pixel. A position's key identifies its frame."""
+def all_keys(env: str) -> np.ndarray:
+    """Return every key that a position can have: (images, 12) int64, sorted."""
+    dtypes = [np.float64, np.float32] if describe(env).float32_states else [np.float64]
+    return np.unique(np.concatenate([keys(distinct_positions(d)) for d in dtypes]), axis=0)
 
-    env: str
 
-    @property
-    def float32_states(self) -> bool:
-        """Whether keys depend on the states' precision, float32 after the first step."""
-        return describe(self.env).float32_states
+def draw_frames(env: str, keys: np.ndarray) -> tuple[np.ndarray, Boxes]:
+    """Return the empty track, (H, W, 3) uint8, and a box for the car at each of `keys`.
 
-    keys = staticmethod(keys)
+    Outside of its box an image equals the track.
+    """
+    canvas, car = FrameSurface((HEIGHT, WIDTH)), describe(env)
+    from pygame import draw
 
-    def all_keys(self) -> np.ndarray:
-        """Return every key that a position can have: (images, 12) int64, sorted."""
-        dtypes = [np.float64, np.float32] if self.float32_states else [np.float64]
-        found = [keys(distinct_positions(dtype)) for dtype in dtypes]
-        return np.unique(np.concatenate(found), axis=0)
-
-    def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Boxes]:
-        """Return the empty track, (H, W, 3) uint8, and a box for the car at each of `keys`.
-
-        Outside of its box an image equals the track.
-        """
-        canvas, car = FrameSurface((HEIGHT, WIDTH)), describe(self.env)
-        from pygame import draw
-
-        across = np.linspace(MIN_POSITION, MAX_POSITION, 100)
-        hill = zip((across - MIN_POSITION) * SCALE, height(across) * SCALE, strict=True)
-        draw.aalines(canvas.surface, points=list(hill), closed=False, color=_BLACK)
-        canvas.set_background()
-        # Without `restore` the flag's antialiased edge would be drawn twice, and be darker.
-        flag = _draw_flag(canvas, car)
-        track = canvas.read(canvas.surface.get_rect())
-        canvas.restore([flag])
-        return track, _boxes(canvas, car, keys)
+    across = np.linspace(MIN_POSITION, MAX_POSITION, 100)
+    hill = zip((across - MIN_POSITION) * SCALE, height(across) * SCALE, strict=True)
+    draw.aalines(canvas.surface, points=list(hill), closed=False, color=_BLACK)
+    canvas.set_background()
+    # Without `restore` the flag's antialiased edge would be drawn twice, and be darker.
+    flag = _draw_flag(canvas, car)
+    track = canvas.read(canvas.surface.get_rect())
+    canvas.restore([flag])
+    return track, _boxes(canvas, car, keys)
 
 
 def _boxes(canvas: FrameSurface, car: EnvTraits, keys: np.ndarray) -> Boxes:

@@ -10,7 +10,7 @@ from goalreel.environments.environment import Environment
 from goalreel.environments.registry import describe
 from goalreel.policies.preprocessing import WARPS
 from goalreel.rendering.atlas import key_bytes
-from goalreel.rendering.gymnasium_style import GymnasiumStyle
+from goalreel.rendering.gymnasium_style import draw_frames, keys
 
 
 class WarpedFrames:
@@ -18,16 +18,17 @@ class WarpedFrames:
 
     def __init__(self, env: str, warp: str):
         """Start without frames. warp: a name in `preprocessing.WARPS`."""
-        self._style, self._warp = GymnasiumStyle(env), WARPS[warp]
+        self._env, self._warp = env, WARPS[warp]
         self._frames: dict[bytes, np.ndarray] = {}  # by key
 
     def observe(self, positions: np.ndarray) -> np.ndarray:
         """Return the observations at `positions`, (n,) float64, as (n, 84, 84) uint8."""
-        keys = self._style.keys(positions)
-        names = key_bytes(keys)
-        new = {name: key for name, key in zip(names, keys, strict=True) if name not in self._frames}
+        found = keys(positions)
+        names = key_bytes(found)
+        pairs = zip(names, found, strict=True)
+        new = {name: key for name, key in pairs if name not in self._frames}
         if new:
-            background, boxes = self._style.draw(np.stack(list(new.values())))
+            background, boxes = draw_frames(self._env, np.stack(list(new.values())))
             for name, (top, left, pixels) in zip(new, boxes, strict=True):
                 self._frames[name] = self._warp(paste(background.copy(), pixels, top, left))
         return np.stack([self._frames[name] for name in names])

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from goalreel.errors import GoalreelError, pluralize
-from goalreel.films.shards import shard_paths
 from goalreel.policies.parameters import policy_label
 from goalreel.provenance.embedded_specs import read_spec
+from goalreel.provenance.spec import shard_paths
 from goalreel.rendering.captions import outcome
 from goalreel.report.statistics import paired_difference
 from goalreel.simulation.trajectories import Steps, first_difference, read_trajectories

@@ -15,9 +15,8 @@ from goalreel.provenance.spec import Spec
 from goalreel.rendering.captions import outcome
 from goalreel.rendering.text import Color, draw_text
 from goalreel.report.compare import ComparedRun
+from goalreel.views import grid
 from goalreel.views.filmed_episodes import FilmedEpisode
-from goalreel.views.grid import choose_layout, frame_size, layout, scaled_movies
-from goalreel.views.grid_page import INK, PAPER, font_size, page_frames
 
 _LINES = 3  # above each side: one for the page, a label, and a status
 _MARGIN, _BAR = 8, 4  # pixels next to text, and rows of the bar
@@ -39,36 +38,36 @@ def film_seeds(
     before the others keeps its last frame, darkened. `reasons` has the seeds in film order, with a
     text for each, and `table` is that of `table_of_seeds`.
     """
-    frame_sizes = [frame_size(run.filmed) for run in runs]
-    shape = choose_layout(len(runs), None, None, tuple(map(max, *frame_sizes)), _LINES)
-    sizes = [layout(shape.rows, shape.columns, size, _LINES).cell for size in frame_sizes]
+    frame_sizes = [grid.frame_size(run.filmed) for run in runs]
+    shape = grid.choose_layout(len(runs), None, None, tuple(map(max, *frame_sizes)), _LINES)
+    sizes = [grid.layout(shape.rows, shape.columns, size, _LINES).cell for size in frame_sizes]
     shape = replace(shape, cell=tuple(map(max, *sizes)))
     numbers, kept = (run.table["row"].reindex(list(reasons)).dropna() for run in runs), {}
     sides = [
-        scaled_movies(run.filmed, size, kept, own.astype(int))
+        grid.scaled_movies(run.filmed, size, kept, own.astype(int))
         for run, size, own in zip(runs, sizes, numbers, strict=True)
     ]
     steps = table.loc[list(reasons), [f"steps_{run.name}" for run in runs]].max(axis=1)
     fps, encoder = runs[0].fps, spec.config["view_encoder"]
     lengths = [int(most) + 1 + fps // 2 for most in steps]  # the last frames stay for half a second
     starts = np.cumsum([0, *lengths[:-1]])
-    width, size = shape.cell[0], font_size(shape.cell[0])
-    tall, _, _ = draw_text("", size, INK, PAPER).shape
+    width, size = shape.cell[0], grid.font_size(shape.cell[0])
+    tall, _, _ = draw_text("", size, grid.INK, grid.PAPER).shape
     rows = (tall + _BAR + 2) // 2 * 2  # of a status, even
     has_several_envs = len({run.filmed.env for run in runs}) > 1
 
     def frames() -> Iterator[np.ndarray]:
         for number, (seed, reason) in enumerate(reasons.items()):
-            page = np.full((shape.size[1], shape.size[0], 3), PAPER, np.uint8)
+            page = np.full((shape.size[1], shape.size[0], 3), grid.PAPER, np.uint8)
             title, place = f"seed {seed} · {reason}", f"{number + 1} of {len(reasons)}"
-            _write(page, title, place, round(shape.band / _LINES / 1.4), (INK, _GRAY))
+            _write(page, title, place, round(shape.band / _LINES / 1.4), (grid.INK, _GRAY))
             movies, corners = [], []
             for index, run in enumerate(runs):
                 (top, left), is_played = shape.corner(index), seed in run.table.index
                 words = [run.name, run.policy if is_played else "not played"]
                 words[1:1] = [run.filmed.env] if has_several_envs else []
                 label = page[top - rows - tall :, left : left + width]
-                _write(label, " · ".join(dict.fromkeys(words)), "", size, (INK, INK))
+                _write(label, " · ".join(dict.fromkeys(words)), "", size, (grid.INK, grid.INK))
                 if is_played:
                     episode, movie = next(sides[index])
                     is_reference = not index or seed not in runs[0].table.index
@@ -77,7 +76,7 @@ def film_seeds(
                     movies += [_status(run, episode, differs, (rows, width, 3))]
                     movies += [_with_dark_end(movie, episode.row["steps"] < steps[seed])]
                     corners += [(top - rows, left), (top + inset[1], left + inset[0])]
-            yield from page_frames(page, movies, corners, lengths[number])
+            yield from grid.page_frames(page, movies, corners, lengths[number])
 
     encode_video(path, frames(), shape.size, fps, encoder, spec.text, starts.tolist())
     return pd.Series((starts / fps).round(6), list(reasons))
@@ -105,18 +104,18 @@ def _status(
 
 @lru_cache(1000)
 def _status_line(text: str, mark: str, color: Color, shape: tuple[int, int, int]) -> np.ndarray:
-    line = np.full(shape, PAPER, np.uint8)
+    line = np.full(shape, grid.PAPER, np.uint8)
     line[-_BAR:] = color
-    _write(line, text, mark, font_size(shape[1]), (_GRAY, _GRAY if color == _EQUAL else color))
+    _write(line, text, mark, grid.font_size(shape[1]), (_GRAY, _GRAY if color == _EQUAL else color))
     return planar(line)
 
 
 def _write(pixels: np.ndarray, left: str, right: str, size: int, inks: tuple[Color, Color]) -> None:
     """Write texts at the top left and the top right."""
     room = pixels.shape[1] - 2 * _MARGIN
-    words = draw_text(right, size, inks[1], PAPER, room // 2)
+    words = draw_text(right, size, inks[1], grid.PAPER, room // 2)
     paste(pixels, words, 0, _MARGIN + room - words.shape[1])
-    words = draw_text(left, size, inks[0], PAPER, room - words.shape[1] - _MARGIN)
+    words = draw_text(left, size, inks[0], grid.PAPER, room - words.shape[1] - _MARGIN)
     paste(pixels, words, 0, _MARGIN)
 
 
@@ -125,5 +124,5 @@ def _with_dark_end(movie: Iterator[np.ndarray], ends_first: bool) -> Iterator[np
     for frame in movie:
         yield frame
     if ends_first:
-        paper = planar(np.full((frame.shape[0] * 2 // 3, frame.shape[1], 3), PAPER, np.uint8))
+        paper = planar(np.full((frame.shape[0] * 2 // 3, frame.shape[1], 3), grid.PAPER, np.uint8))
         yield frame // 2 + paper // 2

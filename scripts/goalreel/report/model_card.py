@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 
 from goalreel.errors import pluralize
-from goalreel.files.atomic import replacing
+from goalreel.files.atomic import write_text
 from goalreel.policies.parameters import RECORDED
 
 LIBRARIES = {"sb3": "stable-baselines3"}  # the Hub's names of libraries, by policy name
@@ -73,7 +73,5 @@ def page(
 
 def write_card(folder: Path, readme: str, results: dict) -> None:
     """Write README.md and results.json into a folder."""
-    text = json.dumps(results, indent=2) + "\n"
-    for name, content in (("README.md", readme), ("results.json", text)):
-        with replacing(folder / name) as temporary:
-            temporary.write_text(content, encoding="utf-8")
+    write_text(folder / "README.md", readme)
+    write_text(folder / "results.json", json.dumps(results, indent=2) + "\n")

@@ -9,7 +9,7 @@ import json
 import math
 import mimetypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,13 +26,12 @@ from goalreel.mp4.reader import VideoIndex, read_index
 from goalreel.policies.parameters import policy_label
 from goalreel.provenance.checksums import write_folder_sums
 from goalreel.provenance.embedded_specs import read_spec, tools_of
-from goalreel.provenance.spec import Spec
+from goalreel.provenance.spec import Spec, shard_name
 from goalreel.rendering.blocks import enlarge_pixels
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.report.episode_table import read_table
 from goalreel.report.page_rows import Totals, columns, write_rows
 from goalreel.report.statistics import Interval, format_decimals
-from goalreel.report.timings import read_timings
 
 TEMPLATES = Path(__file__).parent / "templates"
 _STYLES = ("colors.css", "report.css")
@@ -135,6 +134,28 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec, folder: 
     )
 
 
+def read_timings(
+    benchmarks: Path, stages: Iterable[str], shards: int
+) -> dict[str, tuple[int, float]]:
+    """Return the number of jobs of each stage, and their total time in seconds.
+
+    Snakemake writes the files, STAGE.tsv or STAGE/SHARD.tsv. Stages without files are skipped, and
+    so are shards beyond the film's. Raises GoalreelError if a file is not a benchmark.
+    """
+    timings = {}
+    for stage in stages:
+        names = (f"{shard_name(shard)}.tsv" for shard in range(shards))
+        files = [benchmarks / f"{stage}.tsv", *(benchmarks / stage / name for name in names)]
+        seconds = []
+        for path in filter(Path.is_file, files):
+            with reporting_damage(path, "it is not a benchmark"):
+                _, *rows = path.read_text(encoding="utf-8").splitlines()
+                seconds.append(sum(float(row.split("\t")[0]) for row in rows))
+        if seconds:
+            timings[stage] = len(seconds), sum(seconds)
+    return timings
+
+
 def open_template(name: str) -> jinja2.Template:
     """Return a template, which escapes texts and has no undefined values."""
     environment = jinja2.Environment(
@@ -149,16 +170,12 @@ def open_template(name: str) -> jinja2.Template:
 
 def hash_source(path: Path) -> str:
     """Return the source of a content security policy that allows exactly this script or style."""
-    return f"'sha256-{_base64(hashlib.sha256(path.read_bytes()).digest())}'"
+    return f"'sha256-{base64.b64encode(hashlib.sha256(path.read_bytes()).digest()).decode()}'"
 
 
 def _data_url(folder: Path, name: str) -> str:
     kind = mimetypes.types_map[Path(name).suffix]
-    return f"data:{kind};base64,{_base64((folder / name).read_bytes())}"
-
-
-def _base64(content: bytes) -> str:
-    return base64.b64encode(content).decode()
+    return f"data:{kind};base64,{base64.b64encode((folder / name).read_bytes()).decode()}"
 
 
 def _title(rows: Totals, played: int) -> str:

@@ -12,10 +12,9 @@ from goalreel.errors import GoalreelError
 # The most rows of a report. One million rows (48 MB) took 123 MB of Chromium's heap.
 MAX_ROWS = 2_000_000
 _PIECE_ROWS = 100_000  # rows per object in the script
-# The names of captions.outcome, and the columns that decide them.
+# The names of captions.outcome. Columns of the table decide all but the last one.
 _OUTCOMES = {"reach": ("reached", "failed"), "episode": ("terminated", "truncated", "stopped")}
 _SHARES = ("share", "share_low", "share_high")
-_ENDINGS = {"reach": ("reached",), "episode": ("terminated", "truncated")}
 
 
 @dataclass(frozen=True)
@@ -44,13 +43,13 @@ def spread_of(column: pd.Series, numbers: pd.Series) -> dict[str, float]:
 
 def columns(unit: str, is_selection: bool = False) -> tuple[str, ...]:
     """Return the columns that the report needs from the table, with shares if it is of some."""
-    common = (unit, "seed", "steps", "return", "start_s", *_ENDINGS[unit])
+    common = (unit, "seed", "steps", "return", "start_s", *_OUTCOMES[unit][:-1])
     return common + ("attempt",) * (unit == "reach") + _SHARES * is_selection
 
 
 def outcomes(rows: pd.DataFrame, unit: str) -> np.ndarray:
     """Return the outcome of each row as an index: 0 for reached or terminated, and so on."""
-    ended = [rows[name].to_numpy() for name in _ENDINGS[unit]]
+    ended = [rows[name].to_numpy() for name in _OUTCOMES[unit][:-1]]
     return np.select(ended, range(len(ended)), len(ended)).astype(np.int8)
 
 

@@ -34,10 +34,10 @@ class Interval:
             return max(1 - math.floor(math.log10(width)), 0)
         return 0 if self.value % 1 == 0 else 2
 
-    def text(self, decimals: int | None = None) -> str:
+    def text(self) -> str:
         """Return "12.3 (8.1 to 16.4)", without the bounds if they are equal or NaN."""
-        decimals = self.decimals if decimals is None else decimals
-        value, low, high = (format_decimals(v, decimals) for v in (self.value, self.low, self.high))
+        numbers = self.value, self.low, self.high
+        value, low, high = (format_decimals(number, self.decimals) for number in numbers)
         return f"{value} ({low} to {high})" if self.low < self.high else value
 
 

@@ -9,7 +9,7 @@ compressed .npz without objects:
     last_states       (episodes, width) float64
     actions           (steps, ...): those of the first episode, then of the second, and so on
 
-`write_selection` writes the chosen episodes as a recording (see recording_blocks), whose arrays
+`write_selection` writes the chosen episodes as a recording (see recording_file), whose arrays
 return, terminated, truncated and last_states are those that a replay must match, and
 
     shares            (episodes, 3) float64: the share of all episodes that are as rare, with the
@@ -32,10 +32,9 @@ from goalreel.errors import GoalreelError
 from goalreel.files import npz
 from goalreel.policies.policy import Policy
 from goalreel.provenance.spec import Spec
-from goalreel.simulation import recording_blocks
+from goalreel.simulation import recording_file
 from goalreel.simulation.episodes import Episode, simulate_episodes
 from goalreel.simulation.reaches import to_batch
-from goalreel.simulation.recording_file import Recording
 from goalreel.simulation.trajectories import Attempts, Trajectories, concatenate
 
 _VERSION = 1
@@ -52,7 +51,6 @@ class PlayedEpisodes:
     last_states: np.ndarray  # (episodes, width) float64
 
     def __len__(self) -> int:
-        """Return the number of episodes."""
         return len(self.last_states)
 
 
@@ -125,9 +123,9 @@ def write_selection(
     chosen = rows.take(numbers)
     offsets = np.concatenate([[0], np.cumsum(chosen.steps)])
     joined = np.concatenate(actions).reshape(int(offsets[-1]), -1)
-    recording = Recording(offsets, chosen.seed, "actions", joined)
+    recording = recording_file.Recording(offsets, chosen.seed, "actions", joined)
     more = _outcomes(chosen, played.last_states[numbers]) | {"numbers": numbers, "shares": shares}
-    recording_blocks.write_blocks(path, recording, spec, **more, played=np.array(len(played)))
+    recording_file.write_blocks(path, recording, spec, **more, played=np.array(len(played)))
 
 
 def _outcomes(rows: Attempts, last_states: np.ndarray) -> dict[str, np.ndarray]:
@@ -140,7 +138,7 @@ def check_replay(path: str | os.PathLike, episodes: range, replayed: Trajectorie
     """Raise GoalreelError if these episodes of a selection were replayed differently."""
     rows = replayed.episodes
     found = _outcomes(rows, replayed.states[replayed.offsets[1:] - 1])
-    expected = npz.read(path, recording_blocks.KIND, recording_blocks.VERSION, found)
+    expected = npz.read(path, recording_file.KIND, recording_file.VERSION, found)
     for name, values in found.items():
         pairs = zip(expected[name][episodes.start : episodes.stop], values, strict=True)
         for number, pair in zip(rows.reach, pairs, strict=True):
@@ -154,4 +152,4 @@ def check_replay(path: str | os.PathLike, episodes: range, replayed: Trajectorie
 def read_shares(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """Return the numbers, the shares and the number of all episodes of a selection."""
     names = "numbers", "shares", "played"
-    return npz.read(path, recording_blocks.KIND, recording_blocks.VERSION, names)
+    return npz.read(path, recording_file.KIND, recording_file.VERSION, names)

@@ -54,11 +54,9 @@ def simulate_reaches(
         for attempt in range(max_attempts):
             if len(pending) == 0:
                 break
-            started = episode_seeds(root_seed, pending, attempt) if fixed is None else fixed
-            episodes = simulate_episodes(started, environment, policy, recorder=recorder)
-            batch = to_batch(
-                pending, attempt, started, episodes, environment, success, show_failures
-            )
+            own = episode_seeds(root_seed, pending, attempt) if fixed is None else fixed
+            episodes = simulate_episodes(own, environment, policy, recorder=recorder)
+            batch = to_batch(pending, attempt, own, episodes, environment, success, show_failures)
             batches.append(batch)
             pending = pending[~batch.rows.reached]
         if len(pending) > 0:

@@ -8,8 +8,9 @@ Cars support, are shown unchanged.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from textwrap import shorten
 from typing import NamedTuple
 
 import numpy as np
@@ -17,15 +18,63 @@ import numpy as np
 from goalreel.environments.environment import Environment, PerEnv
 from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 from goalreel.errors import GoalreelError
+from goalreel.policies.minari_files import data_folder
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Episode, EpisodeRecorder, simulate_episodes
-from goalreel.simulation.minari_episodes import compare_observations, compare_outcomes
 from goalreel.simulation.reaches import assemble, to_batch
 from goalreel.simulation.recording_file import RecordedEpisode
 from goalreel.simulation.trajectories import Trajectories
 
 NO_ACTION = -1  # stored with recorded states, whose actions are unknown; NaN if continuous
 _BATCH_ROWS = 1 << 16  # rows that a batch may take whatever its episodes' lengths
+
+
+def read_minari(dataset: str, episodes: range) -> list[RecordedEpisode]:
+    """Return a range of a Minari dataset's episodes, with the values that a replay must match.
+
+    Raises GoalreelError if the dataset cannot be read or does not know an episode's seed.
+    """
+    import minari
+
+    folder, label = data_folder(dataset), f"policy.dataset: '{dataset}'"
+    try:
+        storage = minari.MinariDataset(folder).storage
+        seeds = [metadata.get("seed") for metadata in storage.get_episode_metadata(episodes)]
+        is_exact = not (storage.jpeg_encoding and _has_images(storage.observation_space))
+        loaded = list(storage.get_episodes(episodes))
+    except Exception as error:  # Minari, h5py and pyarrow raise many kinds
+        raise GoalreelError(
+            f"{label}: Minari cannot read the dataset. Download it again.\n"
+            f"  {type(error).__name__}: {error}"
+        ) from error
+    unknown = [str(n) for n, seed in zip(episodes, seeds, strict=True) if seed is None]
+    if unknown:
+        raise GoalreelError(
+            f"{label}: Cannot replay episodes without a known seed: {', '.join(unknown[:5])}. "
+            "Lower episodes, or select others with Minari's filter_episodes."
+        )
+    return [
+        RecordedEpisode(
+            label=f"{label}, episode {number}",
+            number=number,
+            seed=np.uint64(seed),
+            actions=np.asarray(data["actions"]).reshape(len(data["rewards"]), -1),
+            rewards=np.asarray(data["rewards"], np.float64),
+            observations=data["observations"] if is_exact else None,
+            terminated=bool(data["terminations"][-1]),
+            truncated=bool(data["truncations"][-1]),
+        )
+        for number, seed, data in zip(episodes, seeds, loaded, strict=True)
+    ]
+
+
+def _has_images(space) -> bool:
+    """Return whether a space contains images, which Minari may store as JPEG."""
+    from minari.dataset.minari_storage import is_image_space
+
+    parts = getattr(space, "spaces", ())
+    parts = parts.values() if isinstance(parts, Mapping) else parts
+    return is_image_space(space) or any(map(_has_images, parts))
 
 
 def play_recording(
@@ -52,11 +101,9 @@ def play_recording(
 
 
 def _batches(recorded: Sequence[RecordedEpisode]) -> Iterator[Sequence[RecordedEpisode]]:
-    """Yield consecutive episodes to play in parallel, in batches that limit memory.
-
-    A batch allocates the longest episode's rows for every episode, so this may be at most four
-    times the rows that its episodes have.
-    """
+    """Yield consecutive episodes to play in parallel, in batches that limit memory."""
+    # A batch allocates the longest episode's rows for every episode, so this may be at most four
+    # times the rows that its episodes have.
     first = rows = longest = 0
     for number, episode in enumerate(recorded):
         length = len(episode.actions if episode.states is None else episode.states)
@@ -104,9 +151,9 @@ def _replay(
     actions = [_to_stored(episode, environment) for episode in recorded]
     lengths = np.array([len(rows) for rows in actions])
     has_observations = recorded[0].observations is not None
-    watch = partial(compare_observations, recorded) if has_observations else None
+    watch = partial(_compare_observations, recorded) if has_observations else None
     episodes = simulate_episodes(seeds, environment, _Script(actions), lengths, recorder, watch)
-    compare_outcomes(recorded, episodes)
+    _compare_outcomes(recorded, episodes)
     for expected, length, episode in zip(recorded, lengths, episodes, strict=True):
         if len(episode.actions) < length:
             raise GoalreelError(
@@ -115,6 +162,65 @@ def _replay(
                 "recorded."
             )
     return episodes
+
+
+def _compare_observations(
+    recorded: Sequence[RecordedEpisode], indices: np.ndarray, step: int, observations: Sequence
+) -> None:
+    """Check the observations of the running episodes, `indices`, after a step.
+
+    Raises GoalreelError if one differs from the recording.
+    """
+    for index, observation in zip(indices.tolist(), observations, strict=True):
+        episode = recorded[index]
+        if step <= len(episode.rewards):
+            expected = _observation_at(episode.observations, step)
+            _compare(episode, f"the observation after step {step}", expected, observation)
+
+
+def _compare_outcomes(recorded: Sequence[RecordedEpisode], episodes: Sequence[Episode]) -> None:
+    """Check rewards and endings against the recording. Raises GoalreelError if one differs."""
+    for expected, played in zip(recorded, episodes, strict=True):
+        if expected.terminated is None:  # a file of actions has no endings
+            continue
+        for step, pair in enumerate(zip(expected.rewards, played.rewards, strict=False), 1):
+            _compare(expected, f"the reward of step {step}", *pair)
+        if len(played.rewards) == len(expected.rewards):
+            # Minari marks an episode as truncated when its recording stopped before the end.
+            _compare(expected, "terminated", expected.terminated, played.terminated)
+            if played.truncated:
+                _compare(expected, "truncated", expected.truncated, True)
+
+
+def _compare(episode: RecordedEpisode, name: str, recorded: object, played: object) -> None:
+    """Raise GoalreelError if a recorded and a replayed value differ."""
+    if not _is_equal(recorded, played):
+        was, now = (shorten(str(value), 120) for value in (recorded, played))
+        raise GoalreelError(
+            f"{episode.label}: Its replay differs at {name}. Install the recorded versions, or "
+            f"film only the episodes before: episodes={episode.number}\n"
+            f"  recorded: {was}\n  replayed: {now}\n  seed: {episode.seed}"
+        )
+
+
+def _observation_at(observations: object, step: int) -> object:
+    """Return the observation of one step of an episode."""
+    if isinstance(observations, Mapping):
+        return {key: _observation_at(part, step) for key, part in observations.items()}
+    if isinstance(observations, tuple):
+        return tuple(_observation_at(part, step) for part in observations)
+    return observations[step]
+
+
+def _is_equal(recorded: object, played: object) -> bool:
+    """Return whether two observations or rewards are equal; NaN equals NaN."""
+    if isinstance(recorded, Mapping):
+        return all(_is_equal(part, played[key]) for key, part in recorded.items())
+    if isinstance(recorded, tuple):
+        return all(map(_is_equal, recorded, played))
+    recorded, played = np.asarray(recorded), np.asarray(played)
+    are_floats = recorded.dtype.kind == "f" and played.dtype.kind == "f"
+    return np.array_equal(recorded, played, equal_nan=are_floats)
 
 
 def _to_episode(recorded: RecordedEpisode, environment: Environment) -> Episode:

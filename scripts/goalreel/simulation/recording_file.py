@@ -1,4 +1,4 @@
-"""Read a file of episodes that were recorded elsewhere.
+"""Read a file of episodes that were recorded elsewhere, and store it in blocks of rows.
 
 The file is CSV with a header, or .npz with one array per column. To replay actions, each row is a
 step:
@@ -17,10 +17,24 @@ For the Mountain Cars the file may hold states instead. Each row is then a state
     seed              optional
     position, velocity
     reward            optional: the reward of the step to this state (ignored in the first row)
+
+`write_blocks` stores it so that a shard reads only the blocks that it needs, in a compressed .npz
+without objects:
+
+    kind, version     "recording" and the version of this layout
+    spec              JSON: how the file was made
+    offsets, seeds    as in Recording
+    numbers           (episodes,) int64: the numbers of the episodes in the tables
+    columns           the kind of rows, "actions" or "states"
+    actions_0, ...    the rows, in blocks of 65,536 (states_0, ... for states)
+
+A selection of episodes that were played has `numbers` that are not consecutive, and more arrays
+(see played_episodes).
 """
 
 import contextlib
 import csv
+import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,11 +43,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalreel.errors import OptionError, suggest
+from goalreel.errors import GoalreelError, OptionError, pluralize, suggest
 from goalreel.files import npz
 from goalreel.files.damage import BROKEN
+from goalreel.provenance.spec import Spec
 
+VERSION = 4
+KIND = "recording"
 UNKNOWN_SEED = -1
+_ROWS = 1 << 16  # rows per block
 _MAX_BYTES = 4 << 30  # size of an unpacked .npz file
 _STATE = "position", "velocity"
 _NAMES = "episode", "seed", "action", *_STATE, "reward"
@@ -65,7 +83,6 @@ class Recording:
     rows: np.ndarray  # (rows, numbers)
 
     def __len__(self) -> int:
-        """Return the number of episodes."""
         return len(self.seeds)
 
 
@@ -156,11 +173,9 @@ def _read_csv(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
     if not lines:
         raise ValueError("It is not a CSV file with a header: it is empty.")
     header, *rows = lines
-    for number, row in enumerate(rows, 1):
+    for n, row in enumerate(rows, 1):
         if len(row) != len(header):
-            raise ValueError(
-                f"Row {number} has {len(row)} fields, but the header has {len(header)}."
-            )
+            raise ValueError(f"Row {n} has {len(row)} fields, but the header has {len(header)}.")
     names = [name.strip() for name in header]
     texts = zip(*rows, strict=True) if rows else [()] * len(names)
     columns = zip(names, texts, strict=True)
@@ -207,3 +222,41 @@ def _seeds(seed: np.ndarray, offsets: np.ndarray) -> np.ndarray:
             "episode."
         )
     return seed[starts] if seed.dtype == np.uint64 else seed[starts].astype(np.int64)
+
+
+def write_blocks(
+    path: str | os.PathLike, recording: Recording, spec: Spec, **more: np.ndarray
+) -> None:
+    """Write a recording and more arrays; the bytes depend only on these and the spec."""
+    arrays = npz.header(KIND, VERSION) | {"spec": np.array(spec.text)}
+    arrays |= {"offsets": recording.offsets, "seeds": recording.seeds}
+    arrays |= {"numbers": np.arange(len(recording)), "columns": np.array(recording.columns), **more}
+    for block, first in enumerate(range(0, len(recording.rows), _ROWS)):
+        arrays[f"{recording.columns}_{block}"] = recording.rows[first : first + _ROWS]
+    npz.write(path, arrays)
+
+
+def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> list[RecordedEpisode]:
+    """Return a range of a recording's episodes, reading only the blocks that hold them.
+
+    Raises GoalreelError if the file is unusable, or the recording has fewer episodes. `label`, the
+    option that names the recording with its value, is for messages.
+    """
+    index = npz.read(path, KIND, VERSION, ("offsets", "seeds", "numbers", "columns"))
+    offsets, seeds, columns = index["offsets"], index["seeds"], str(index["columns"])
+    if episodes.stop > len(seeds):
+        raise GoalreelError(
+            f"episodes: {label} has only {pluralize(len(seeds), 'episode')}, and {episodes.stop} "
+            f"are needed. Set episodes={len(seeds)} or fewer."
+        )
+    first, end = int(offsets[episodes.start]), int(offsets[episodes.stop])
+    blocks = range(first // _ROWS, (end - 1) // _ROWS + 1)
+    parts = npz.read(path, KIND, VERSION, [f"{columns}_{block}" for block in blocks])
+    rows = np.concatenate(list(parts.values()))[first - blocks.start * _ROWS :]
+    recorded = []
+    for place in episodes:
+        episode_rows = rows[offsets[place] - first : offsets[place + 1] - first]
+        number = int(index["numbers"][place])
+        name = f"{label}, episode {number}"
+        recorded.append(RecordedEpisode(name, number, seeds[place], **{columns: episode_rows}))
+    return recorded

@@ -178,10 +178,8 @@ def read_summary(path: str | os.PathLike) -> Summary:
 
 def _rows(path: str | os.PathLike, arrays: dict[str, np.ndarray]) -> dict[str, object]:
     """Return the fields of a Summary without the digest, by name."""
-    columns, filmed = (
-        [arrays[name] for name in names] for names in (_ATTEMPT_COLUMNS, _EPISODE_COLUMNS)
-    )
-    for group in (columns, filmed):
+    columns = [arrays[name] for name in _ATTEMPT_COLUMNS]
+    for group in (columns, [arrays[name] for name in _EPISODE_COLUMNS]):
         # npz.read verifies the checksum only when it reads the whole file.
         if {column.shape for column in group} != {(group[0].size,)}:
             raise UnusableFileError(path, "its columns differ in length")

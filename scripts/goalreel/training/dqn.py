@@ -7,11 +7,9 @@ Huber loss is that of Stable-Baselines3's DQN.
 """
 
 import copy
-import math
 
 import numpy as np
 import torch
-from torch import nn
 from torch.nn import functional
 
 from goalreel.policies.torch_network import TorchNetwork
@@ -35,10 +33,7 @@ class Dqn:
         seed: int,
         dtype: torch.dtype = torch.float32,
     ):
-        """Allocate the replay buffer of the group's share of the environments.
-
-        Raises OptionError if its memory does not suffice.
-        """
+        """Allocate the replay buffer of the group's share of the environments."""
         self._settings, self.network, self._envs, self._group = settings, network, envs, group
         self.updates, self.figures = 0, {"loss": float("nan"), "td_error": float("nan")}
         self._device, self._dtype = next(network.parameters()).device, dtype
@@ -46,6 +41,7 @@ class Dqn:
         self.optimizer = torch.optim.Adam(network.parameters(), settings.learning_rate, fused=True)
         own, shape = len(envs.obs), envs.obs.shape[1:]
         size = settings.buffer_size * own // settings.n_envs
+        # Raises OptionError if the memory does not suffice.
         self.buffer = ReplayBuffer(own, size, shape, settings.n_steps, settings.gamma, self._device)
         self._episode_step = np.zeros(own, np.int32)
         self._numpy_rng = np.random.default_rng(seed)
@@ -114,11 +110,7 @@ class Dqn:
             1, batch.actions[:, None]
         )[:, 0]
         loss = functional.smooth_l1_loss(found, expected)
-        self.optimizer.zero_grad()
-        loss.backward()
-        self._group.average_gradients(self.network.parameters())
-        nn.utils.clip_grad_norm_(self.network.parameters(), settings.max_grad_norm or math.inf)
-        self.optimizer.step()
+        self._group.descend(loss, self.optimizer, settings.max_grad_norm)
         self.updates += 1
         if self.updates % 64 == 0:
             error = (found.detach() - expected).abs().mean()

@@ -76,6 +76,8 @@ class MarioEnvs(Envs):
         envs = [MarioEnv(task.config["env"], **kwargs) for _ in indices]
         self._starts = _Starts(self._rng) if settings.starts == "failures" else None
         if self._starts:
+            for name in ("exchange", "figures", "state", "load"):
+                setattr(self, name, getattr(self._starts, name))
             exact = MarioEnv(task.config["env"], **kwargs | {"repeat_action_probability": 0.0})
             for _ in range(_PATHS):
                 self._remember(exact, search(exact, self._rng, self._frame_skip))
@@ -158,24 +160,6 @@ class MarioEnvs(Envs):
             self._starts.kept[(game.base + env.x_pos) // _SEGMENT].append(game.start)
             self._play(game, action)
 
-    def exchange(self, group: Group) -> None:
-        """Add what the games of all processes show about the segments."""
-        if self._starts:
-            self._starts.exchange(group)
-
-    def figures(self) -> dict[str, float]:
-        """Return columns of the table of progress."""
-        return self._starts.figures() if self._starts else {}
-
-    def state(self) -> dict:
-        """Return what `load` restores. Snapshots are searched again."""
-        return {"shares": self._starts.state()} if self._starts else {}
-
-    def load(self, state: Mapping) -> None:
-        """Restore a state."""
-        if self._starts:
-            self._starts.load(state["shares"])
-
 
 Start = tuple[tuple[bytes, int], np.ndarray]  # and its stack
 
@@ -207,10 +191,8 @@ class _Starts:
         return self._rng.choice(self.kept[segment])
 
     def note(self, game: _Game, before: int, over: bool, is_flag: bool) -> None:
-        """Count the segments that a decision passed or failed in, and keep snapshots.
-
-        before: the furthest position before the decision
-        """
+        """Count the segments that a decision passed or failed in, and keep snapshots."""
+        # `before` is the furthest position before the decision.
         old, now = before // _SEGMENT, game.best // _SEGMENT
         if now > old:
             self._new[:, old:now] += 1
@@ -246,7 +228,7 @@ class _Starts:
         return {"starts/all_segments": product, "starts/worst_segment": min(rates)}
 
     def state(self) -> dict:
-        """Return what `load` restores."""
+        """Return what `load` restores. Snapshots are searched again."""
         return {"tries": self._tries, "passes": self._passes, "from_reset": self._from_reset}
 
     def load(self, state: Mapping) -> None:

@@ -6,8 +6,6 @@ value of its last observation, and rewards are divided by the standard deviation
 returns so far, as by its VecNormalize. Advantages are normalized over all steps of an update.
 """
 
-import math
-
 import numpy as np
 import torch
 from torch import nn
@@ -146,13 +144,7 @@ class Ppo:
                 value_loss = (values - targets).square().mean()
                 entropy = chosen.entropy().mean()
                 loss = policy_loss + settings.vf_coef * value_loss - entropy_weight * entropy
-                self.optimizer.zero_grad()
-                loss.backward()
-                self._group.average_gradients(self.network.parameters())
-                nn.utils.clip_grad_norm_(
-                    self.network.parameters(), settings.max_grad_norm or math.inf
-                )
-                self.optimizer.step()
+                self._group.descend(loss, self.optimizer, settings.max_grad_norm)
                 updates += 1
                 with torch.no_grad():
                     kl = ((ratio - 1) - ratio.log()).mean()

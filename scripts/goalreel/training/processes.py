@@ -5,12 +5,13 @@ updates, so that their weights stay equal. They wait for each other, and so the 
 of processes give the same weights.
 """
 
+import math
 import multiprocessing
 import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -64,14 +65,18 @@ class Group:
         dist.gather_object(value, values)
         return values
 
-    def average_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
-        """Replace the gradients by their means over all processes."""
-        if self.size == 1:
-            return
-        grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        flat = self.sum(torch.cat([grad.flatten() for grad in grads])).div_(self.size)
-        for grad, mean in zip(grads, flat.split([grad.numel() for grad in grads]), strict=True):
-            grad.copy_(mean.view_as(grad))
+    def descend(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, limit: float) -> None:
+        """Make a step with the mean gradients of all processes, whose norm has a limit if not 0."""
+        parameters = optimizer.param_groups[0]["params"]
+        optimizer.zero_grad()
+        loss.backward()
+        if self.size > 1:
+            grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
+            flat = self.sum(torch.cat([grad.flatten() for grad in grads])).div_(self.size)
+            for grad, mean in zip(grads, flat.split([grad.numel() for grad in grads]), strict=True):
+                grad.copy_(mean.view_as(grad))
+        torch.nn.utils.clip_grad_norm_(parameters, limit or math.inf)
+        optimizer.step()
 
 
 def run_group(size: int, function: Callable, *arguments: object) -> object:

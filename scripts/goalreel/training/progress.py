@@ -47,10 +47,8 @@ class Progress:
     """Writes each row to the table at once, so that it can be read during the training."""
 
     def __init__(self, rows: list[list], total: int, table: Path):
-        """Write the rows so far of a resumed training, to which `take` adds.
-
-        `total` is the number of all decisions. Events for TensorBoard go to the table's folder.
-        """
+        """Write the rows so far of a resumed training, to which `take` adds."""
+        # `total` is the number of all decisions. Events for TensorBoard go to the table's folder.
         self.rows, self._table, self._total, self._writer = rows, table, total, None
         if importlib.util.find_spec("tensorboard"):
             from torch.utils.tensorboard import SummaryWriter

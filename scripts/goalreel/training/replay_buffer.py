@@ -44,11 +44,8 @@ class ReplayBuffer:
         gamma: float = 0.99,
         device: torch.device | str = "cpu",
     ):
-        """Allocate `buffer_size` steps for observations of a shape: (stack, H, W), or (n,).
-
-        Raises OptionError if the memory of the device does not suffice, or if the rows are too few
-        to sample from.
-        """
+        """Allocate `buffer_size` steps for observations of a shape: (stack, H, W), or (n,)."""
+        # Raises OptionError if the device lacks memory, or if the rows are too few to sample from.
         self.size, self.num_envs = buffer_size // num_envs, num_envs
         self._n_steps, self._device = n_steps, torch.device(device)
         self._stack = shape[0] if len(shape) == 3 else 1

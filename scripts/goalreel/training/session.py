@@ -18,7 +18,6 @@ from goalreel.policies.torch_network import TorchNetwork, weights_for_acting
 from goalreel.training.checkpoint import FREE, read_checkpoint, write_checkpoint
 from goalreel.training.dqn import Dqn
 from goalreel.training.envs import EndedGame, Task
-from goalreel.training.evaluation import Evaluation, evaluate
 from goalreel.training.ppo import Ppo, initialize
 from goalreel.training.processes import Group
 from goalreel.training.progress import EVERY, Progress
@@ -27,6 +26,26 @@ from goalreel.training.tasks import make_envs, make_task
 
 _RECENT = 100  # finished games of a process whose means are shown
 _SAVE_EVERY = 600.0  # seconds
+_EVALUATION_SEED = 10_000  # a training uses hashes of its own seed
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The greedy games with the weights of a checkpoint."""
+
+    checkpoint_step: int  # decisions
+    seconds: float  # of training before the checkpoint
+    games: list[EndedGame]
+
+    def mean(self, name: str) -> float:
+        """Return the mean of an attribute of the games."""
+        return sum(getattr(game, name) for game in self.games) / len(self.games)
+
+    def means(self) -> dict[str, float]:
+        """Return the means with Stable-Baselines3's names."""
+        names = {"ep_rew_mean": "return_", "ep_len_mean": "steps"}
+        names |= {"distance_mean": "distance", "success_rate": "success"}
+        return {name: self.mean(own) for name, own in names.items()}
 
 
 @dataclass
@@ -73,10 +92,8 @@ class Session:
     """One session of a process, whose `run` is called once."""
 
     def __init__(self, group: Group, config: Mapping, saved: Path, code: str):
-        """Make the task and the algorithm, and restore them if there is a checkpoint.
-
-        Raises GoalreelError if the settings are wrong, or if the checkpoint is of others.
-        """
+        """Make the task and the algorithm, and restore them if there is a checkpoint."""
+        # Raises GoalreelError if the settings are wrong, or if the checkpoint is of others.
         self.settings = settings = Settings(**config["train"])
         self.task = task = make_task(config, settings)
         self._group, self._saved, self.record = group, saved, Record()
@@ -205,6 +222,28 @@ class Session:
         except OSError as error:  # what stopped the training matters more
             return f"\n  Not saved after {done}. {self._saved}: {error}"
         return f"\n  Saved after {done} in {self._saved}. Run the same command to resume."
+
+
+@torch.no_grad()
+def evaluate(network: TorchNetwork, task: Task, settings: Settings, group: Group) -> list:
+    """Return the greedy games of an evaluation, the same for any number of processes.
+
+    They start from the environment's reset. Each process plays its share of the games, one in each
+    environment, and steps only those that have not ended.
+    """
+    settings = Settings(**vars(settings) | {"starts": "reset"})
+    indices = group.share(settings.n_eval_episodes)
+    playing = {n: make_envs(task, settings, _EVALUATION_SEED, range(n, n + 1)) for n in indices}
+    device, games = next(network.parameters()).device, {}
+    while playing:
+        obs = np.concatenate([envs.obs for envs in playing.values()])
+        actions = network(torch.from_numpy(obs).to(device))[0].argmax(1).cpu().numpy()
+        for number, action in zip(list(playing), actions[:, None], strict=True):
+            step = playing[number].step(action)
+            if step.ended:
+                games[number] = step.ended[0]
+                playing.pop(number).close()
+    return [game for part in group.gather(games) for game in part.values()]
 
 
 def _network(task: Task, settings: Settings) -> TorchNetwork:

@@ -9,6 +9,7 @@ from goalreel.environments.environment import gymnasiums_environment
 from goalreel.errors import OptionError, quoted
 from goalreel.policies.preprocessing import SIDE
 from goalreel.training.envs import (
+    AtariEnvs,
     Envs,
     GymnasiumEnvs,
     StackedFrames,
@@ -82,10 +83,8 @@ def make_task(config: Mapping, settings: Settings) -> Task:
 
 
 def _bounds(task: Task, settings: Settings) -> dict[str, np.float32]:
-    """Return which pixels a network gets as -1 and 1: at random play's deviation from its median.
-
-    Most pixels are then near 0. Without that, DQN learned Pong several times as slowly.
-    """
+    """Return which pixels enter as -1 and 1: at random play's deviation from its median."""
+    # Most pixels are then near 0. Without that, DQN learned Pong several times as slowly.
     envs, rng, seen = make_envs(task, settings, 0, range(4)), np.random.default_rng(0), []
     for _ in range(_SEEN):
         seen.append(envs.obs[:, -1].copy())
@@ -109,8 +108,6 @@ def make_envs(task: Task, settings: Settings, seed: int, indices: range) -> Envs
 
         envs = CarPixelEnvs(settings.frame_skip, [episode_seeds(seed, n) for n in indices])
     elif name.startswith("ALE/"):
-        from goalreel.training.atari_envs import AtariEnvs
-
         envs = AtariEnvs(task, settings, seed, indices)
     else:
         seeds = [episode_seeds(seed, n) for n in indices]

@@ -12,10 +12,9 @@ from goalreel.policies.network_file import Checkpoints, write_checkpoints
 from goalreel.policies.torch_network import is_own
 from goalreel.provenance.checksums import with_digests
 from goalreel.provenance.spec import Spec
-from goalreel.training.evaluation import Evaluation
 from goalreel.training.processes import Group, interrupts, run_group
 from goalreel.training.progress import write_rows
-from goalreel.training.session import Session
+from goalreel.training.session import Evaluation, Session
 
 
 def train(config: Mapping, saved: Path, code: str = "") -> Session:

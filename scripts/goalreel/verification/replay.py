@@ -10,9 +10,8 @@ from goalreel.environments.environment import gymnasiums_environment
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.atomic import replacing
 from goalreel.films.scene import open_scene
-from goalreel.films.shards import shard_name
 from goalreel.provenance.embedded_specs import read_spec
-from goalreel.provenance.spec import Spec
+from goalreel.provenance.spec import Spec, shard_name
 from goalreel.rendering.blocks import pad_black
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.rendering.frame_recorder import replay_frames

@@ -22,11 +22,10 @@ from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError, UnusableFileError, format_bytes, pluralize
 from goalreel.files.atomic import replacing
 from goalreel.files.checksum_trailer import check_trailer
-from goalreel.films.shards import shard_name
 from goalreel.mp4.reader import read_index
 from goalreel.provenance import checksums
 from goalreel.provenance.embedded_specs import OTHER, check_shard, read_spec
-from goalreel.provenance.spec import Spec
+from goalreel.provenance.spec import Spec, shard_name
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.simulation.trajectories import read_trajectories
 from goalreel.verification.replay import difference

@@ -20,7 +20,6 @@ from goalreel.films.scene import Scene, open_scene
 from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.rendering.atlas import Atlas, read_atlas
 from goalreel.rendering.frame_cache import FrameCache, max_frame_size, open_cache
-from goalreel.rendering.gymnasium_style import GymnasiumStyle
 from goalreel.rendering.overlay import add_overlay, captions
 from goalreel.simulation.episodes import EpisodeRecorder
 from goalreel.simulation.reaches import simulate_attempts
@@ -118,7 +117,7 @@ def play_and_render(
     """
     if atlas is not None:
         played = play(None)
-        yield played, render_states(played, atlas, GymnasiumStyle(scene.env.id), spec)
+        yield played, render_states(played, atlas, scene.env.id, spec)
         return
     with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
         path = Path(folder, "frames.npz")

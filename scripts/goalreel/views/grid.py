@@ -8,34 +8,32 @@ import contextlib
 import itertools
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from goalreel.arrays import paste
 from goalreel.encoding.x264 import encode_video
+from goalreel.encoding.yuv import planar, planes
 from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.overlay import add_bands, fitting_scale
+from goalreel.rendering.text import Color, draw_text
 from goalreel.views.filmed_episodes import FilmedEpisode, FilmedEpisodes
-from goalreel.views.grid_page import (
-    LETTERS,
-    PAPER,
-    band,
-    band_rows,
-    font_size,
-    legible_size,
-    page_frames,
-)
 from goalreel.views.scaled_frames import ScaledFrames
 
+PAPER: Color = (33, 37, 43)
+INK: Color = (255, 255, 255)
 _GUTTER = 2  # pixels between cells: even, as chroma samples cover 2x2 pixels
 _MAX_WIDTH, _MAX_HEIGHT = 1920, 1080  # of the video
 _MIN_WIDTH, _MIN_HEIGHT = 64, 16  # of a cell; x264 needs 16 rows
 _MAX_ROWS = 20  # and columns, as in configuration/options.py
 _NEARLY = 0.85  # the share of a preferred size that is as good
 _MIN_CELLS, _MAX_CELLS = 8, 12  # of a page if neither rows nor columns are given
+# The widths of a page in preferred font sizes: 12 pixels if the report shows a page in 560 pixels.
+_LETTERS = 48
+_MARGIN = 12  # empty pixels of a band, on both sides together
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ def choose_layout(
         pages = -(-episodes // count)
         # The page's distance from the video's aspect ratio, and the share of used cells.
         wide = abs(math.log(width / height * _MAX_HEIGHT / _MAX_WIDTH))
-        is_legible = shape.band >= _NEARLY * band_rows(width // LETTERS)
+        is_legible = shape.band >= _NEARLY * _band_rows(width // _LETTERS)
         return is_legible, area / pages, episodes / (pages * count) - wide
 
     return max(found, key=score)
@@ -113,21 +111,39 @@ def layout(rows: int, columns: int, frame: tuple[int, int], captions: int) -> La
         over, under = min(scales, key=lambda scale: scale[0] / scale[1])
         return tuple(max(side * over // under & ~1, 0) for side in frame)
 
-    band = band_rows(font_size(wide)) * captions
+    band = _band_rows(font_size(wide)) * captions
     width, height = fit(band)
     if captions == 1:
         most = max(tall // 3 & ~1, band)
-        needed = min(band_rows(legible_size(width, columns)), most)
+        needed = min(_band_rows(_legible_size(width, columns)), most)
         band = min(needed, (tall - height) & ~1)
         if band < _NEARLY * needed:
             width, height = fit(needed)
-            band = min(band_rows(legible_size(width, columns)), needed)
+            band = min(_band_rows(_legible_size(width, columns)), needed)
     if width < _MIN_WIDTH or height < _MIN_HEIGHT:
         raise GoalreelError(
             f"grid: In {rows} rows and {columns} columns, frames of {frame[0]}x{frame[1]} become "
             f"{width}x{height}, below {_MIN_WIDTH}x{_MIN_HEIGHT}. Choose fewer rows or columns."
         )
     return Layout(rows, columns, (width, height), band)
+
+
+def _band_rows(size: int) -> int:
+    """Return the even number of rows of a band for a caption. size: the font size."""
+    return round(1.4 * size / 2) * 2
+
+
+def font_size(width: int) -> int:
+    """Return the font size of several captions in a cell of this width."""
+    return min(max(round(0.03 * width), 14), 18)
+
+
+def _legible_size(width: int, columns: int) -> int:
+    """Return the font size of a caption that can be read on the report's page.
+
+    In many columns it is smaller, since a caption of about 25 letters has to fit.
+    """
+    return max(min(width * columns // _LETTERS, width // 12), 14)
 
 
 def frame_size(filmed: FilmedEpisodes) -> tuple[int, int]:
@@ -161,11 +177,11 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
     lengths = [int(page.max()) for page in pages]
     starts = list(itertools.accumulate(lengths, initial=0))[:-1]
     episodes = scaled_movies(filmed, shape.cell, {})
-    planes = itertools.chain.from_iterable(
+    shown = itertools.chain.from_iterable(
         _page(itertools.islice(episodes, len(page)), shape, template, length)
         for page, length in zip(pages, lengths, strict=True)
     )
-    written = encode_video(path, planes, shape.size, fps, encoder, spec.text, starts)
+    written = encode_video(path, shown, shape.size, fps, encoder, spec.text, starts)
     return written, len(starts)
 
 
@@ -178,8 +194,36 @@ def _page(
     for number, (episode, movie) in enumerate(episodes):
         top, left = shape.corner(number)
         if template:
-            caption = band(episode.caption(template), shape.cell[0], shape.band)
+            caption = draw_caption(episode.caption(template), shape.cell[0], shape.band)
             paste(page, caption, top - shape.band, left)
         movies.append(movie)
         corners.append((top, left))
     return page_frames(page, movies, corners, length)
+
+
+def draw_caption(text: str, width: int, rows: int) -> np.ndarray:
+    """Return a caption in the middle of a band, (rows, width, 3) uint8, shrunk or cut to fit."""
+    pixels = np.full((rows, width, 3), PAPER, np.uint8)
+    words = draw_text(text, round(rows / 1.4), INK, PAPER, max(width - _MARGIN, 2))
+    return paste(pixels, words, (rows - words.shape[0]) // 2, (width - words.shape[1]) // 2)
+
+
+def page_frames(
+    page: np.ndarray,
+    movies: Sequence[Iterator[np.ndarray]],
+    corners: Sequence[tuple[int, int]],
+    length: int,
+) -> Iterator[np.ndarray]:
+    """Yield `length` frames of a page in yuv420p. They share one buffer: use each before the next.
+
+    A movie, also in yuv420p, that ends stays at its last frame. Its corner, top and left, is even.
+    `page`, (H, W, 3) uint8, has the pixels around the movies.
+    """
+    buffer = planar(page)
+    shown = planes(buffer)
+    for _ in range(length):
+        for movie, (top, left) in zip(movies, corners, strict=True):
+            if (frame := next(movie, None)) is not None:
+                for plane, samples, share in zip(shown, planes(frame), (1, 2, 2), strict=True):
+                    paste(plane, samples, top // share, left // share)
+        yield buffer

@@ -1,12 +1,12 @@
 """The swarm: all successful attempts of a run on one track at the same time, as translucent cars.
 
 All cars start together, and each stays at the goal. `count_cars` counts, shard by shard, how many
-cars show each image of the atlas at a step. `Swarm.frames` blends them, in a time that does not
+cars show each image of the atlas at a step. `Swarm.frame` blends them, in a time that does not
 depend on the number of cars.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,6 @@ from goalreel.arrays import ranges
 from goalreel.errors import GoalreelError
 from goalreel.films.render import find_images
 from goalreel.rendering.atlas import Atlas, state_keys
-from goalreel.rendering.gymnasium_style import GymnasiumStyle
 from goalreel.rendering.layers import Patches
 from goalreel.rendering.text import draw_text
 from goalreel.simulation.trajectories import Trajectories
@@ -27,17 +26,13 @@ _STRIP, _MARGIN, _SIZE, _INK = 34, 12, 16, 24  # the counter's rows, margin, fon
 
 @dataclass(frozen=True)
 class Swarm:
-    """The images and counts of a swarm. `frames` renders it."""
+    """The images and counts of a swarm. `frame` renders a step of it."""
 
     background: np.ndarray  # (H, W, 3) uint8, the empty track
     places: list[tuple[int, int]]  # top and left of each image
     shapes: list[np.ndarray]  # (h, w, 4) uint8 of each image: pixels, and 1 unless background
     counts: np.ndarray  # (frames, images) int32, how many cars show an image at a step
     arrived: np.ndarray  # (frames,) int64, how many cars have reached the goal by a step
-
-    def __len__(self) -> int:
-        """Return the number of frames, which is one per step and one for the reset."""
-        return len(self.counts)
 
     @property
     def cars(self) -> int:
@@ -66,10 +61,6 @@ class Swarm:
         _write_counter(frame, int(self.arrived[step]), self.cars, step)
         return frame
 
-    def frames(self) -> Iterator[np.ndarray]:
-        """Yield all frames."""
-        return map(self.frame, range(len(self)))
-
 
 def opacity(cars: int) -> float:
     """Return the opacity of each car: 1 for a single car, less for more cars."""
@@ -87,7 +78,7 @@ def _clear(alpha: float) -> np.ndarray:
     return np.array([*left[:-1], 0.0])
 
 
-def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: GymnasiumStyle) -> Swarm:
+def count_cars(shards: Iterable[Trajectories], atlas: Atlas, env: str) -> Swarm:
     """Return the swarm of all successful episodes. Raises GoalreelError if there are none."""
     # The change in the number of cars that show each image, from frame to frame.
     changes, steps = np.zeros((0, len(atlas.keys)), np.int32), [np.zeros(0, np.int64)]
@@ -97,8 +88,8 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: GymnasiumSty
         rows = ranges(shard.offsets[:-1][reached], lengths)
         frames = ranges(np.zeros(len(lengths), np.int64), lengths)
         leaves = frames < np.repeat(lengths - 1, lengths)
-        keys = state_keys(shard, style)[rows]
-        images, atlas = find_images(keys, atlas, style)
+        keys = state_keys(shard, env)[rows]
+        images, atlas = find_images(keys, atlas, env)
         longer = max(int(lengths.max(initial=0)) - len(changes), 0)
         changes = np.pad(changes, ((0, longer), (0, len(atlas.keys) - changes.shape[1])))
         np.add.at(changes, (frames, images), 1)

@@ -18,7 +18,6 @@ from goalreel.encoding import ffmpeg
 from goalreel.environments.gymnasium_ids import environment_files, environment_tools
 from goalreel.environments.wrappers import wrapper_modules
 from goalreel.errors import GoalreelError
-from goalreel.films.shards import shard_name
 from goalreel.policies.policy_dependencies import (
     network_files,
     own_network,
@@ -34,6 +33,7 @@ from goalreel.provenance.spec import (
     covered,
     package_version,
     parse_spec,
+    shard_name,
 )
 from goalreel.workflow.run import SHARDED, Run
 from goalreel.workflow.run_checks import check_comparable

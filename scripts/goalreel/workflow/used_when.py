@@ -31,10 +31,8 @@ def excluded_modules(run: Run) -> list[str]:
         "policies.numpy_network": is_trained or run.policy == "sb3",
         "policies.preprocessing": is_trained,
         "simulation.played_episodes": run.select is not None,
-        "simulation.minari_episodes": replays,
         "simulation.recorded_episodes": replays,
         "simulation.recording_file": replays,
-        "simulation.recording_blocks": replays,
         # It shows a network the environments that goalreel steps.
         "rendering.warped": is_computed and is_trained,
         "rendering.frame_recorder": not is_computed,

@@ -25,7 +25,7 @@ from assembling import (
     stream_of,
     units_of,
 )
-from conftest import CONTINUOUS, DISCRETE, STYLES, simulated
+from conftest import CONTINUOUS, DISCRETE, simulated
 from decoders import DECODERS, decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,7 +53,7 @@ def films(tmp_path_factory) -> dict[str, Assembled]:
     """Return films of three episodes, one per kind of overlay, with every ninth state."""
     folder, thin = tmp_path_factory.mktemp("films"), every_nth_state(simulated(), 9)
     return {
-        name: assembled(folder / f"{number}.mp4", STYLES[DISCRETE], thin, **options)
+        name: assembled(folder / f"{number}.mp4", DISCRETE, thin, **options)
         for number, (name, options) in enumerate(CASES.items())
     }
 
@@ -157,7 +157,7 @@ def test_film_has_each_frame_once_and_keyframe_per_episode(films, name):
 
 @pytest.mark.parametrize(("env", "hud"), [(DISCRETE, False), (CONTINUOUS, True)])
 def test_frames_are_close_to_frame_cache(env, hud, tmp_path):
-    film = assembled(tmp_path / "f.mp4", STYLES[env], simulated(env, range(3)), hud=hud)
+    film = assembled(tmp_path / "f.mp4", env, simulated(env, range(3)), hud=hud)
     shown = decode_strictly(byte_stream(film.path))
     values = psnr(shown, film.cache)
     assert shown.shape[1:] == (film.size[1] * 3 // 2, film.size[0])
@@ -172,7 +172,7 @@ def test_higher_quality_has_more_bytes_and_psnr(tmp_path):
     sizes, means = [], []
     for quality in ("small", "balanced", "best"):
         path = tmp_path / f"{quality}.mp4"
-        film = assembled(path, STYLES[DISCRETE], thin, quality, hud=True)
+        film = assembled(path, DISCRETE, thin, quality, hud=True)
         sizes.append(read_index(path).sizes.sum())
         means.append(psnr(decode_strictly(byte_stream(path)), film.cache).mean())
     assert sizes == sorted(sizes) and means == sorted(means)

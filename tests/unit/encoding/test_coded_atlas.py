@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from assembling import atlas_of, quantizers
-from conftest import CONTINUOUS, DISCRETE, STYLES, simulated
+from conftest import CONTINUOUS, DISCRETE, simulated
 from message_form import rejection
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas, read_coded_atlas, write_coded_atlas
@@ -27,7 +27,7 @@ def trajectories():
 
 @pytest.fixture(scope="module")
 def atlas(trajectories) -> Atlas:
-    style = STYLES[DISCRETE]
+    style = DISCRETE
     return atlas_of(style, state_keys(trajectories, style))
 
 
@@ -66,7 +66,7 @@ def test_equal_atlases_are_coded_to_equal_bytes(atlas, coded_atlas):
 
 
 def test_missing_picture_is_reported(coded_atlas, trajectories, atlas, tmp_path):
-    frames = render_states(trajectories, atlas, STYLES[DISCRETE], NO_SPEC)
+    frames = render_states(trajectories, atlas, DISCRETE, NO_SPEC)
     (car,) = frames.layers
     missing = car.patches.digests()[-1]
     slices = {digest: s for digest, s in coded_atlas.slices.items() if digest != missing}

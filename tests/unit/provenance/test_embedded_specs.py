@@ -12,9 +12,8 @@ from project import REPOSITORY
 
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.checksum_trailer import append_trailer, check_trailer
-from goalreel.films.shards import shard_paths
 from goalreel.provenance.embedded_specs import check_inputs
-from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
+from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec, shard_paths
 from goalreel.simulation.trajectories import write_trajectories
 from goalreel.workflow.config import load_config
 from goalreel.workflow.plan import Plan

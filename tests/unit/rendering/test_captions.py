@@ -60,7 +60,8 @@ def test_caption_fills_in_the_columns_of_the_episode():
     row = {"reach": 3, "return": -110.0, "initial_position": -0.51234}
     row |= {"reached": True, "terminated": False, "truncated": True}
     template = "Reach {reach} {{{return:.0f}}} from {initial_position:+.3f}"
-    assert check_template(template) and check_template("")
+    check_template(template)
+    check_template("")
     assert caption(template, row, "Car-v0", "reach") == "Reach 3 {-110} from -0.512"
     template = "{env} {episode}: {outcome}"
     assert caption(template, row, "Car-v0", "reach") == "Car-v0 3: reached"

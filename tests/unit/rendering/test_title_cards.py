@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from assembling import CAPTION, atlas_of, byte_stream, decode_strictly, every_nth_state, quantizers
-from conftest import DISCRETE, STYLES, simulated
+from conftest import DISCRETE, simulated
 from decoders import decode
 from frames import film
 
@@ -59,7 +59,7 @@ def test_card_of_any_size_is_cut(size):
 def segment_of(kind, path):
     """Write a segment with title cards; return its cards and its frames."""
     if kind == "atlas":
-        made, style = every_nth_state(simulated(), 15), STYLES[DISCRETE]
+        made, style = every_nth_state(simulated(), 15), DISCRETE
         atlas = atlas_of(style, state_keys(made, style))
         cache = render_states(made, atlas, style, NO_SPEC)
         overlay = captions(CAPTION, made, DISCRETE, "reach"), False, True

@@ -16,9 +16,9 @@ from project import REPOSITORY
 from goalreel.environments.dimension_names import action_names, state_names
 from goalreel.files.svg_plot import read_caption
 from goalreel.provenance.checksums import SUMS, read_sums
-from goalreel.report import plots, trajectory_plots
+from goalreel.report import plots
 from goalreel.report.episode_table import read_table
-from goalreel.report.trajectory_plots import Sample, read_sample
+from goalreel.report.plots import Sample, read_sample
 from goalreel.simulation.trajectories import write_trajectories
 
 # The plots of MountainCar-v0 reaches. Returns are minus the steps, so they have no histogram.
@@ -94,9 +94,9 @@ def test_plot_sample_is_small_and_covers_all_shards(tmp_path, monkeypatch):
     for index, curve in enumerate(sample.states):
         assert np.array_equal(curve, everything.episode(index)[0])
         assert sample.returns[index] == everything.episode(index)[2].sum()
-    monkeypatch.setattr(trajectory_plots, "_MAX_EPISODES", 6)
+    monkeypatch.setattr(plots, "_MAX_EPISODES", 6)
     assert len(read_sample(paths, "reach").states) == 6
-    monkeypatch.setattr(trajectory_plots, "_MAX_SHARDS", 2)
+    monkeypatch.setattr(plots, "_MAX_SHARDS", 2)
     (tmp_path / "00001.npz").unlink()  # the first and the last shard give half each
     assert len(read_sample(paths, "reach").states) == 6
 
@@ -147,8 +147,8 @@ def test_empty_plots_are_not_drawn(run, names, tmp_path):
     ],
 )
 def test_plots_show_actions_of_any_space(actions, env, told, tmp_path):
-    actions = np.array(actions).reshape(len(actions), -1)
-    figure, _, text = trajectory_plots.plot_actions(actions, env)
+    sample = Sample([], np.array([]), np.array(actions).reshape(len(actions), -1))
+    figure, _, text = plots.plot_actions(plots.PlottedRun("episode", pd.DataFrame(), sample, env))
     figure.savefig(tmp_path / "a.svg")
     assert told in text
 

@@ -25,8 +25,7 @@ from goalreel.rendering.overlay import fitting_scale
 from goalreel.simulation.trajectories import read_trajectories, write_trajectories
 from goalreel.views import scaled_frames
 from goalreel.views.filmed_episodes import read_filmed
-from goalreel.views.grid import Layout, choose_layout, film_grid, layout
-from goalreel.views.grid_page import band
+from goalreel.views.grid import Layout, choose_layout, draw_caption, film_grid, layout
 from goalreel.views.scaled_frames import ScaledFrames
 from grid import grid as program
 
@@ -95,7 +94,7 @@ def test_cell_shows_env_render_and_holds_its_last_frame(
     for number in range(2):
         wanted, (top, left) = [*played_of(tmp_path, number, env)], shape.corner(number)
         row = filmed.rows.row(number)
-        words = band(f"Reach {row['reach']} · {row['steps']} steps", cell[0], shape.band)
+        words = draw_caption(f"Reach {row['reach']} · {row['steps']} steps", cell[0], shape.band)
         assert np.count_nonzero(words.min(axis=2) > 200) > 50
         for frame, expected in itertools.zip_longest(found, wanted, fillvalue=wanted[-1]):
             large = np.kron(expected, np.ones((times, times, 1), np.uint8))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, LOSSLESS, STYLES, decoded, simulated
+from conftest import CONTINUOUS, DISCRETE, LOSSLESS, decoded, simulated
 from gymnasium_frames import drawn
 
 from goalreel.encoding.yuv import planar
@@ -25,7 +25,12 @@ NOISY = {"name": "pump", "epsilon": 0.5}
 
 def swarm_of(*shards, atlases, env=DISCRETE, atlas=None):
     """Return the swarm of trajectories in memory."""
-    return count_cars(shards, atlas or atlases[env], STYLES[env])
+    return count_cars(shards, atlas or atlases[env], env)
+
+
+def frames_of(swarm):
+    """Return all frames of a swarm, as its program films them."""
+    return map(swarm.frame, range(len(swarm.counts)))
 
 
 def written(folder, *shards):
@@ -66,8 +71,8 @@ def has_text(frame: np.ndarray, words: str, size: int, ink, paper=(255, 255, 255
 def test_swarm_of_one_car_equals_gymnasium(env, atlases):
     trajectories = simulated(env, range(1))
     swarm = swarm_of(trajectories, atlases=atlases, env=env)
-    assert len(swarm) == len(trajectories.states) and swarm.cars == 1 and opacity(1) == 1
-    for step, frame in enumerate(swarm.frames()):
+    assert len(swarm.counts) == len(trajectories.states) and swarm.cars == 1 and opacity(1) == 1
+    for step, frame in enumerate(frames_of(swarm)):
         (picture,) = gymnasium_frames(env, trajectories, step)
         assert np.array_equal(frame[STRIP:], picture[STRIP:]), step
 
@@ -78,7 +83,7 @@ def test_swarm_shows_the_mean_of_all_painting_orders(env, atlases):
     swarm = swarm_of(trajectories, atlases=atlases, env=env)
     background = atlases[env].background.astype(float)
     overlaps = []
-    for step in (20, 50, len(swarm) - 1):
+    for step in (20, 50, len(swarm.counts) - 1):
         pictures = gymnasium_frames(env, trajectories, step)
         painted = []
         for order in itertools.permutations(pictures):
@@ -98,9 +103,9 @@ def test_counter_shows_the_number_of_arrived_cars(atlases):
     trajectories = simulated(reaches=range(40))
     swarm = swarm_of(trajectories, atlases=atlases)
     steps = trajectories.episodes.steps
-    assert len(swarm) == steps.max() + 1
-    assert swarm.arrived.tolist() == [(steps <= t).sum() for t in range(len(swarm))]
-    for step in (0, 118, len(swarm) - 1):
+    assert len(swarm.counts) == steps.max() + 1
+    assert swarm.arrived.tolist() == [(steps <= t).sum() for t in range(len(swarm.counts))]
+    for step in (0, 118, len(swarm.counts) - 1):
         words = f" of 40 arrived · step {step}", str(swarm.arrived[step])
         assert all(has_text(swarm.frame(step), part, 16, (24, 24, 24)) for part in words)
     assert not has_text(swarm.frame(118), " of 40 arrived · step 119", 16, (24, 24, 24))
@@ -113,8 +118,8 @@ def test_swarm_does_not_depend_on_the_shards(atlases, tmp_path):
     whole = swarm_of(simulated(reaches=range(6)), atlases=atlases)
     parts = written(tmp_path, *(simulated(reaches=range(i, i + 2)) for i in (0, 2, 4)))
     sharded = swarm_of(*map(read_trajectories, parts), atlases=atlases)
-    assert len(whole) == len(sharded)
-    assert all(np.array_equal(a, b) for a, b in zip(whole.frames(), sharded.frames(), strict=True))
+    assert len(whole.counts) == len(sharded.counts)
+    assert all(np.array_equal(a, b) for a, b in zip(*map(frames_of, (whole, sharded)), strict=True))
 
 
 def test_swarm_renders_images_missing_from_the_atlas(atlases):
@@ -123,7 +128,7 @@ def test_swarm_renders_images_missing_from_the_atlas(atlases):
     poor = replace(atlas, keys=atlas.keys[half], patches=atlas.patches.take(half))
     assert (poor.find(keys(shard.states[:, 0])) < 0).any()
     swarms = [swarm_of(shard, atlases=atlases, atlas=one) for one in (atlas, poor)]
-    pairs = zip(*(swarm.frames() for swarm in swarms), strict=True)
+    pairs = zip(*map(frames_of, swarms), strict=True)
     assert all(np.array_equal(a, b) for a, b in pairs)
 
 
@@ -141,7 +146,7 @@ def test_swarm_skips_failed_attempts(atlases):
 
 def test_video_holds_its_last_frame_for_a_second(atlases, tmp_path):
     shard = simulated(reaches=range(3))
-    frames = list(swarm_of(shard, atlases=atlases).frames())
+    frames = list(frames_of(swarm_of(shard, atlases=atlases)))
     text = canonical({"stage": "swarm", "config": {"film.fps": 12, "view_encoder": LOSSLESS}})
     spec, path = parse_spec(text), tmp_path / "swarm.mp4"
     count = write_video(path, iter(frames), spec)

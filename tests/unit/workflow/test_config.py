@@ -12,7 +12,7 @@ from conftest import CONTINUOUS, DISCRETE, of_shard
 from message_form import rejection
 from project import REPOSITORY
 
-from goalreel.configuration.schema import filled_page, options_page, schema_file
+from docs.options import filled_page, options_page, schema_file
 from goalreel.provenance.spec import canonical
 from goalreel.workflow import plan as planning
 from goalreel.workflow.config import load_config

@@ -26,10 +26,9 @@ _MAX_KEPT = 1 << 13  # blocks in memory, 6 MB
 
 
 class BipedalWalkerScene:
-    """Renders the frames of one episode."""
+    """Renders the frames of one episode, from its reset on."""
 
     def __init__(self, env):
-        """Start in an environment that has been reset."""
         self.ground = env.terrain_poly  # identifies the episode
         scaled = ([(x * _SCALE, y * _SCALE) for x, y in points] for points, _ in self.ground)
         self._pieces = [*zip(scaled, (color for _, color in self.ground), strict=True)]

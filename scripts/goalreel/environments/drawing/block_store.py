@@ -47,7 +47,6 @@ class BlockStore:
         self._blocks: list[bytes] = []
 
     def __len__(self) -> int:
-        """Return the number of distinct blocks."""
         return len(self._blocks)
 
     def add(self, blocks: list[bytes]) -> list[int]:
@@ -88,13 +87,8 @@ class BlockReader:
     """Convert successive frames to BlockFrames, adding only blocks that changed."""
 
     def __init__(self, store: BlockStore, channels: int = 3, limit: int | None = None):
-        """Start without frames.
-
-        Args:
-            store: for the blocks.
-            channels: 4 if a byte that is not shown follows each color.
-            limit: of blocks. The reader then continues with another store.
-        """
+        # channels: 4 if a byte that is not shown follows each color
+        # limit: of blocks; the reader then continues with another store
         self._store, self._size = store, (0, 0)
         self._channels, self._limit = channels, limit
 

@@ -130,10 +130,8 @@ class FrameMemo:
 
 
 def _visible_cells(env, image: np.ndarray) -> np.ndarray:
-    """Return the MiniGrid cells that the agent sees, (height, width) bool.
-
-    image: of the observation, (view, view, 3), rotated to the agent's view; 0 is not visible.
-    """
+    """Return the MiniGrid cells that the agent sees, (height, width) bool."""
+    # image: of the observation, (view, view, 3), rotated to the agent's view; 0 is not visible
     size = env.agent_view_size
     left, top, *_ = env.get_view_exts()
     visible = np.zeros((env.height + 2 * size, env.width + 2 * size), bool)
@@ -143,10 +141,8 @@ def _visible_cells(env, image: np.ndarray) -> np.ndarray:
 
 
 def _render_taxi(env) -> np.ndarray:
-    """Return a Taxi frame. It blends the background once and reads all pixels at once.
-
-    Gymnasium blends it for each frame and transposes the pixels, which takes 90% of its time.
-    """
+    """Return a Taxi frame. It blends the background once and reads all pixels at once."""
+    # Gymnasium blends it for each frame and transposes the pixels, which takes 90% of its time.
     import pygame
     from gymnasium.envs.toy_text.taxi import BACKGROUND_POS, CANVAS_COLOR
 

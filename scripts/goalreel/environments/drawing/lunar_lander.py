@@ -11,10 +11,9 @@ _BLACK, _WHITE, _YELLOW = (0, 0, 0), (255, 255, 255), (204, 204, 0)
 
 
 class LunarLanderScene:
-    """Renders the frames of one episode."""
+    """Renders the frames of one episode, from its reset on."""
 
     def __init__(self, env):
-        """Draw the ground of an environment that has been reset."""
         from pygame import draw, gfxdraw
 
         self.ground = env.sky_polys  # identifies the episode

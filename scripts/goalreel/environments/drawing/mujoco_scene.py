@@ -71,10 +71,9 @@ def renderer_name(env) -> str:
 
 
 class MujocoScene:
-    """Renders the frames of one environment, in its own OpenGL context."""
+    """Renders the frames of one environment, from a reset on, in its own OpenGL context."""
 
     def __init__(self, env):
-        """Start in an environment that has been reset."""
         self._viewer = env.mujoco_renderer._get_viewer("rgb_array")
         self._count, self._is_exact, self._shadow = 0, True, None
 

@@ -18,10 +18,10 @@ ENCODE = {"encode": 2, "concat": 1}
 TABLES = {"episodes": 1, "plots": 1}
 VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "model_card": 1}
 SIMULATE = {"simulate": 2, "render": 2, "stills": 1, "report": 1} | ENCODE | TABLES
-SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "model_card": 1}
+SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "figures": 1, "model_card": 1}
 HUD = ENCODE | {"coded_atlas": 1}
 DRAWN = {"atlas": 1, "coded_atlas": 1, "render": 2, "stills": 1, "report": 1} | ENCODE
-DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "model_card": 1}
+DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "figures": 1, "model_card": 1}
 
 
 @pytest.fixture
@@ -107,11 +107,12 @@ CONFIG_EDITS = [
     ({"overlay": {"title_card": 0}}, ENCODE | TABLES | {"report": 1}),
     ({"clips": {"video_length": 9}}, {"clips": 1}),
     ({"stills": {"episode_trigger": [0]}}, {"stills": 1}),
+    ({"figures": {"max_mb": 1}}, {"figures": 1}),
     ({"model_card": {"episode_trigger": [0]}}, {"model_card": 1}),
     ({"grid": {"columns": 2}}, {"grid": 1, "report": 1}),
     ({"encode": {"quality": "small"}}, HUD | VIDEOS | {"report": 1}),
     ({"encode": {"encoder": "x264"}}, ENCODE | {"report": 1}),  # the default of views
-    ({"film": {"fps": 60}}, ENCODE | TABLES | VIDEOS | {"stills": 1, "report": 1}),
+    ({"film": {"fps": 60}}, ENCODE | TABLES | VIDEOS | {"stills": 1, "figures": 1, "report": 1}),
     ({"policy": {"epsilon": 0.1}}, SIMULATE),
     ({"success": -120}, SIMULATE),
     ({"train": {"attempts": 2}}, NOTHING),
@@ -122,9 +123,9 @@ CONFIG_EDITS = [
 CODE_EDITS = {  # modules of each stage, and unrelated ones
     "goalreel/views/swarm.py": {"swarm": 1, "report": 1},
     "goalreel/views/grid.py": {"grid": 1, "report": 1},
-    "goalreel/views/poster.py": {"stills": 1},
+    "goalreel/views/poster.py": {"stills": 1, "figures": 1},
     "goalreel/views/clips.py": {"clips": 1},
-    "goalreel/views/triggers.py": {"clips": 1, "stills": 1, "model_card": 1},
+    "goalreel/views/triggers.py": {"clips": 1, "stills": 1, "figures": 1, "model_card": 1},
     "goalreel/report/plots.py": {"plots": 1, "report": 1},
     "goalreel/report/model_card.py": {"model_card": 1},
     "goalreel/report/templates/colors.css": {"report": 1},

@@ -179,6 +179,17 @@ class Stills(Section):
     rows of `episodes.csv`. `null` chooses 8, from the shortest to the longest."""
 
 
+class Figures(Section):
+    """The figures of one episode that `snakemake figures` makes."""
+
+    episode_trigger: EpisodeTrigger = None
+    """The episode, the first one that `clips.episode_trigger` would choose from the rows of
+    `episodes.csv`. `null` is the median one."""
+    max_mb: number(ge=0.1, le=100) = 5.0
+    """The size that `episode.gif` and `episode.webp` stay below, in MB. They are made smaller until
+    they do."""
+
+
 class ModelCard(Section):
     """The folder that `snakemake model_card` makes, a model card for the Hugging Face Hub."""
 
@@ -412,6 +423,7 @@ class Options(Section):
     overlay: Overlay = {}
     clips: Clips = {}
     stills: Stills = {}
+    figures: Figures = {}
     model_card: ModelCard = {}
     grid: Grid = {}
     report: Report = {}

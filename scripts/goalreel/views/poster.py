@@ -37,11 +37,11 @@ def draw_poster(filmed: FilmedEpisodes) -> np.ndarray:
     """Return the poster of the median episode, (h, w, 3) uint8, with two lines of text below."""
     episode, count = filmed.median(), len(filmed.ranking())
     image = stroboscope(episode.cache, episode.frames)
-    image = _filmstrip(episode) if image is None else enlarge(image)
+    image = filmstrip(episode) if image is None else enlarge(image)
     template, _ = default_captions(filmed.unit)
     kind = filmed.unit if episode.row["reached"] else "episode"
     text = f"{episode.caption(template)} · the median of {pluralize(count, kind)}"
-    return np.concatenate([image, _band(image.shape[1], filmed.env, text)])
+    return np.concatenate([image, band(image.shape[1], filmed.env, text)])
 
 
 def enlarge(image: np.ndarray) -> np.ndarray:
@@ -105,7 +105,7 @@ def moving_box(
     return tuple(box)
 
 
-def _filmstrip(episode: FilmedEpisode) -> np.ndarray:
+def filmstrip(episode: FilmedEpisode) -> np.ndarray:
     """Return moments of an episode with their steps, large frames cut to where anything moves."""
     moments, cache = spread(episode.frames, _MOMENTS), episode.cache
     box = moving_box(cache[frame] for frame in spread(episode.frames, _SAMPLES))
@@ -150,7 +150,7 @@ def _grow(mask: np.ndarray) -> np.ndarray:
     return np.asarray(grown) > 0
 
 
-def _band(width: int, title: str, text: str) -> np.ndarray:
+def band(width: int, title: str, text: str) -> np.ndarray:
     """Return two lines of text on paper, (h, width, 3) uint8, below a rule."""
     size = width / 30
     margin, first, second = round(size), round(size), round(size * 0.6)

@@ -259,7 +259,7 @@ def _selection_errors(config: Mapping) -> Errors:
         yield "seeds", f"{config['seeds']!r} ends before it begins. Use a range such as 0-99."
     default = {} if selected else _default_selection(config)
     (chosen,) = selected or default
-    views = ("clips", "stills", "model_card")
+    views = ("clips", "stills", "figures", "model_card")
     triggers = {f"{view}.episode_trigger": config[view]["episode_trigger"] for view in views}
     asked = {key: value for key, value in triggers.items() if value == "failed"}
     select = config["film"]["select"]

@@ -313,6 +313,14 @@ _VIEWS = {
         config=("env", "film.fps", "stills", "unit"),
         tools=("numpy", "pillow"),
     ),
+    "figures": Stage(
+        "Draw figures of an episode for a README or a paper.",
+        inputs=_EPISODES,
+        outputs={"output": "figures/"},
+        config=("env", "film.fps", "figures", "unit"),
+        tools=("matplotlib", "numpy", "pillow"),
+        conda="report",
+    ),
     "model_card": Stage(
         "Write a model card for the Hugging Face Hub.",
         inputs=_EPISODES,

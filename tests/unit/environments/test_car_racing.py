@@ -46,7 +46,10 @@ def compare(environment, seed: int, steps: int, reads=lambda step: True, change=
     return drawn
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"domain_randomize": True, "continuous": False}])
+@pytest.mark.parametrize(
+    "kwargs",
+    [{}, pytest.param({"domain_randomize": True, "continuous": False}, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize(
     ("seeds", "steps"), [(3, 80), pytest.param(25, 1_000, marks=pytest.mark.slow)]
 )

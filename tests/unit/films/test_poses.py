@@ -22,8 +22,7 @@ MORE += ["InvertedPendulum-v5", "Pusher-v5", "Reacher-v5", "Swimmer-v5", "Walker
 @pytest.mark.parametrize(
     ("env", "view"),
     [
-        ("HalfCheetah-v5", {"width": 200, "height": 120}),
-        ("HalfCheetah-v5", {"camera": "track"}),
+        ("HalfCheetah-v5", {"camera": "track", "width": 200, "height": 120}),
         *(pytest.param(env, {"width": 480}, marks=pytest.mark.slow) for env in MORE),
     ],
     ids=str,

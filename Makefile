@@ -22,7 +22,8 @@ test-all: .venv-cluster/installed .venv-train/installed .venv-lerobot/installed
 	GOALREEL_FUZZ=full GOALREEL_FAULTS=$(TIMES) \
 		$(BIN)/python -m pytest -n auto --ignore tests/training
 	.venv-train/bin/python -m pytest -n auto tests/training tests/unit/policies \
-		tests/unit/recorders/test_vec_video_recorder.py tests/workflow/test_model_card.py \
+		tests/unit/recorders/test_vec_video_recorder.py tests/unit/recorders/test_trackers.py \
+		tests/workflow/test_model_card.py \
 		tests/workflow/test_examples.py tests/workflow/test_minari.py
 
 lint: .venv/installed-for-tests

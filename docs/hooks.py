@@ -34,7 +34,7 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
         homes = [f"{module}.{name}" for name, module in _HOME.items()]
         homes += ["recorders.vector.RecordVideo", "recorders.vector.FinalFrame"]
         homes += ["recorders.video_writer.VideoOptions"]
-        homes += ["recorders.vec_video_recorder.VecVideoRecorder"]
+        homes += ["recorders.vec_video_recorder.VecVideoRecorder", "trackers"]
         entries = [f"::: goalreel.{home}" for home in homes]
         markdown = markdown.replace("<!-- api -->", "\n\n".join(entries))
     return _LINK.sub(lambda match: _source(match, page.file.src_uri), markdown)

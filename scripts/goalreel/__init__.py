@@ -15,6 +15,7 @@ Stable-Baselines3 and write files of the same names:
     env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
     env = goalreel.RecordVideo(env, "videos")
     goalreel.vector.RecordVideo, goalreel.sb3.VecVideoRecorder      for vector environments
+    goalreel.trackers                                               values for their on_video
 
 Read the results of the workflow:
 
@@ -41,7 +42,7 @@ _HOME = {
     "open_cache": "rendering.frame_cache",
     "read_trajectories": "simulation.trajectories",
 }
-_MODULES = ("sb3", "vector")  # further recorders
+_MODULES = ("sb3", "trackers", "vector")
 __all__ = [*_HOME]
 
 

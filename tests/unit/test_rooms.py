@@ -11,7 +11,7 @@ from recordings import said_by
 SCRIPTS = REPOSITORY / "scripts"
 PACKAGE = SCRIPTS / "goalreel"
 TOP = {"__init__", "arrays", "cli", "errors"}
-OFFERED = {"sb3", "vector"}  # modules of public names, as the package itself is
+OFFERED = {"sb3", "trackers", "vector"}  # modules of public names, as the package itself is
 STARTS = {"__main__", "stage_program"}  # starts programs of all rooms
 # A room imports from itself and from earlier ones. The modules at the top come first.
 ROOMS = ["files", "mp4", "h264", "provenance", "environments", "policies", "simulation"]

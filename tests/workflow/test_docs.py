@@ -27,7 +27,7 @@ NAMES = [str(page.relative_to(REPOSITORY)) for page in PAGES]
 # The beginnings of blocks that do not run here: they need the network, Docker, a cluster, a
 # bucket, PyTorch or a tracker's server. Other tests run most of them.
 NOT_RUN = ("make", ". .venv/bin/activate", "pip install ", "docker build", "envs = make_vec_env(")
-NOT_RUN += ("def to_wandb(", "import torch", "import jax.numpy")
+NOT_RUN += ("import torch", "import jax.numpy")
 NOT_RUN += ("snakemake stills all --workflow-profile profiles/s3",)
 NOT_RUN += ("snakemake training_progress", "snakemake train", "for seed in", "env.save(")
 NOT_RUN += ("snakemake --config policy=trained",)

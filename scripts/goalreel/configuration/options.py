@@ -95,6 +95,8 @@ class PolicyOptions(Section):
     Zoo folder for `*/vecnormalize.pkl`. `false` uses none."""
     deterministic: Boolean = True
     """Whether `sb3` plays the best action. `false` samples actions with the episode's seed."""
+    safe: Boolean = False
+    """Whether `sb3` rejects a model that cannot be played without running code of its files."""
     checkpoint: Literal["best", "last"] | integer(0, 10**9, title="a number of decisions") = "best"
     """The checkpoint of `trained` that plays: the one with the best evaluation, the last, or the
     number of decisions before it, as in `train.checkpoints`."""

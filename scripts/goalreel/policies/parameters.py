@@ -16,7 +16,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "recording": {_OTHERS: ("file",)},
     "minari": {_OTHERS: ("dataset", "allow")},
     "onnx": {_OTHERS: ("file", "extra_files")},
-    "sb3": {_OTHERS: ("file", "algorithm", "vecnormalize", "deterministic")},
+    "sb3": {_OTHERS: ("file", "algorithm", "vecnormalize", "deterministic", "safe")},
     "trained": {_OTHERS: ("file", "checkpoint")},
 }
 # The policy that plays a file with such a suffix.

@@ -43,6 +43,9 @@ class Sb3Policy:
         """Load the model of a section `policy`. Raises GoalreelError if it cannot be used."""
         is_plain = section.get("deterministic", True) and not section.get("vecnormalize")
         policy = cls(section, read_network(section["file"]) if is_plain else None)
+        if policy.network is None and section.get("safe"):
+            problem = f"{quoted(section['file'])} cannot be played without code of its files"
+            raise GoalreelError(f"policy.safe: {problem}. If you trust them, remove safe.")
         if policy.network is None:
             policy.model, policy.statistics  # noqa: B018 - they may raise
         return policy

@@ -11,7 +11,9 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from goalreel.environments.action_space import action_space
+from goalreel.errors import GoalreelError
 from goalreel.policies.sb3_network import read_network, read_weights
+from goalreel.policies.stable_baselines3 import Sb3Policy
 
 sb3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
 
@@ -129,4 +131,16 @@ def test_weights_run_no_code(tmp_path):
     replace_weights(path, pickle.dumps({"a": Malicious()}))
     with pytest.raises(pickle.UnpicklingError, match="mkdir"):
         read_weights(path)
-    assert read_network(path) is None and not (tmp_path / "owned").exists()
+    assert read_network(path) is None
+    with pytest.raises(GoalreelError, match="^policy.safe: .* cannot be played without code"):
+        Sb3Policy.load({"file": path, "algorithm": "PPO", "safe": True})
+    assert not (tmp_path / "owned").exists()
+
+
+def test_safe_policy_plays_usual_networks_and_rejects_others(tmp_path):
+    _, path = saved(tmp_path, *CASES[0])
+    section = {"file": path, "algorithm": "PPO", "safe": True}
+    assert Sb3Policy.load(section).network is not None
+    for more in ({"deterministic": False}, {"vecnormalize": "vecnormalize.pkl"}):
+        with pytest.raises(GoalreelError, match="^policy.safe: "):
+            Sb3Policy.load(section | more)

@@ -147,10 +147,17 @@ def _terminate(*_) -> None:
     raise KeyboardInterrupt("terminated (SIGTERM)")
 
 
+def hang_up_as_terminated() -> None:
+    """Handle SIGHUP, of a closed terminal, as SIGTERM, unless nohup ignores it."""
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))
+
+
 def run(main: Callable[[], None]) -> None:
     """Run a program's main, and turn errors that a user can cause into a message and status 1."""
     # A canceled job stops ffmpeg and removes temporary files, as an interrupted one does.
     signal.signal(signal.SIGTERM, _terminate)
+    hang_up_as_terminated()
     try:
         main()
     except UnusableFileError as error:

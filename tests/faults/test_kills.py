@@ -41,6 +41,7 @@ ENDINGS = {
     "`kill -9` of Snakemake alone": (signal.SIGKILL, os.kill),
     "SIGTERM to Snakemake alone": (signal.SIGTERM, os.kill),
     "SIGTERM to Snakemake and all its jobs": (signal.SIGTERM, os.killpg),
+    "SIGHUP (a closed terminal) to Snakemake and all its jobs": (signal.SIGHUP, os.killpg),
     "SIGINT (Ctrl-C) to Snakemake and all its jobs": (signal.SIGINT, os.killpg),
 }
 

@@ -22,6 +22,7 @@ import torch.distributed as dist
 from goalreel.errors import GoalreelError, Stopped
 
 _TIMEOUT = timedelta(hours=1)  # for the slowest evaluation of another process
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Group:
@@ -125,7 +126,7 @@ def _way(code: int) -> str:
 
 def _run_child(rank, function, path, size, messages, arguments) -> None:
     # The first process handles signals for all.
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _STOPS:
         signal.signal(number, signal.SIG_IGN)
     try:
         function(Group(rank, size, path), *arguments)
@@ -142,7 +143,7 @@ def _run_child(rank, function, path, size, messages, arguments) -> None:
 
 @contextmanager
 def interrupts() -> Iterator[list[str]]:
-    """Handle Ctrl-C and SIGTERM as requests to stop, so that a training can be saved.
+    """Handle Ctrl-C, SIGTERM and a closed terminal as requests to stop, to save a training.
 
     Yields a list, to which the first signal adds its name. A second signal has its usual effect.
     """
@@ -156,7 +157,8 @@ def interrupts() -> Iterator[list[str]]:
         names.append(signal.Signals(number).name)
         restore()
 
-    handlers = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = [number for number in _STOPS if signal.getsignal(number) != signal.SIG_IGN]  # nohup
+    handlers = {number: signal.signal(number, note) for number in heard}
     try:
         yield names
     finally:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from goalreel.cli import PLANS
+from goalreel.cli import PLANS, hang_up_as_terminated
 from goalreel.cli import plans as noted_plans
 from goalreel.errors import GoalreelError, pluralize
 from goalreel.policies.policy_dependencies import policy_files
@@ -280,6 +280,7 @@ def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
     # The scheduler's SIGTERM handler acquires this lock in the thread that may already hold it
     # (job_scheduler.py, 9.27), so a plain lock would deadlock.
     workflow.scheduler._lock = threading.RLock()
+    hang_up_as_terminated()
     if workflow.touch:  # a job that only touches its files keeps its log
         return
     # In the order of the stages. Another workflow's module may add a prefix to rule names.

@@ -46,7 +46,7 @@ PRESETS: dict[str, tuple[dict, ...]] = {
         {
             **{"algorithm": "ppo", "frame_skip": 4, "screen_size": 42, "network": "tiny"},
             **{"processes": 2, "n_envs": 16, "n_steps": 128, "batch_size": 256, "n_epochs": 3},
-            **{"learning_rate": 1e-3, "ent_coef": 0.01, "total_timesteps": 4_000_000},
+            **{"learning_rate": 5e-4, "ent_coef": 0.01, "total_timesteps": 4_000_000},
             **{"eval_freq": 400_000, "n_eval_episodes": 10},
         },
         _DQN_FRAMES

@@ -6,6 +6,7 @@ from dataclasses import replace
 import av
 import numpy as np
 import pandas as pd
+import pytest
 from gymnasium_frames import played
 from PIL import Image
 
@@ -53,6 +54,7 @@ def test_first_frame_of_episode_shows_reset_state(filmed):
     assert np.abs(shown - reset)[35:].mean() < 1, "below the caption"
 
 
+@pytest.mark.slow
 def test_attempts_table_has_failures_and_every_row_replays(project):
     policy = "{name: pump, epsilon: 0.45}"
     project.run(config={"reaches": 5, "shard_size": 5, "policy": policy})

@@ -58,7 +58,9 @@ def play(env, steps, seed=3):
             yield "reset"
 
 
-@pytest.mark.parametrize("render_mode", ["rgb_array", "rgb_array_list"])
+@pytest.mark.parametrize(
+    "render_mode", ["rgb_array", pytest.param("rgb_array_list", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_record_video_matches_files_and_state_of_gymnasium(
     tmp_path, monkeypatch, render_mode, settings

@@ -124,6 +124,7 @@ CODE_EDITS = {  # modules of each stage, and unrelated ones
     "goalreel/views/swarm.py": {"swarm": 1, "report": 1},
     "goalreel/views/grid.py": {"grid": 1, "report": 1},
     "goalreel/views/poster.py": {"stills": 1, "figures": 1},
+    "goalreel/views/figures.py": {"figures": 1},
     "goalreel/views/clips.py": {"clips": 1},
     "goalreel/views/triggers.py": {"clips": 1, "stills": 1, "figures": 1, "model_card": 1},
     "goalreel/report/plots.py": {"plots": 1, "report": 1},

@@ -13,7 +13,7 @@ def choose(spec, played: Shards, output, table, sums):
     from goalreel.provenance.checksums import with_digests
     from goalreel.report.statistics import share_interval
     from goalreel.report.summary import reward_threshold
-    from goalreel.simulation.played_episodes import read_played, write_selection
+    from goalreel.simulation.played_episodes import Selection, read_played, write_selection
     from goalreel.views.selection import choose_episodes
 
     episodes = read_played(played)
@@ -24,7 +24,8 @@ def choose(spec, played: Shards, output, table, sums):
     numbers, alike = choose_episodes(selection["select"], success, episodes)
     intervals = [share_interval(count, len(episodes)) for count in alike.tolist()]
     shares = np.array([(share.value, share.low, share.high) for share in intervals])
-    write_selection(output, played, episodes, numbers, shares, spec)
+    chosen = Selection(episodes.rows.take(numbers), shares, len(episodes))
+    write_selection(output, chosen, spec)
     write_played_table(table, episodes.rows, numbers, spec.config["env"])
     write_text(sums, with_digests(spec, [table]))
     return f"{len(numbers):,} of {pluralize(len(episodes), 'episode')}"

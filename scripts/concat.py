@@ -11,13 +11,13 @@ def concat(spec, segments: Shards, trajectories: Shards, output, selection=None)
     from goalreel.errors import format_bytes, format_duration, pluralize
     from goalreel.films.concatenate import concatenate
     from goalreel.films.padding import padded
-    from goalreel.simulation.played_episodes import read_shares
+    from goalreel.simulation.played_episodes import read_selection
 
     config, unit = spec.config, spec.config["unit"]
     count = pluralize(spec.shard["reaches"], "goal reach" if unit == "reach" else unit)
     if selection:
-        chosen = read_shares(selection)
-        count = f"{len(chosen['numbers']):,} of {pluralize(int(chosen['played']), unit)}"
+        chosen = read_selection(selection)
+        count = f"{len(chosen.shares):,} of {pluralize(chosen.played, unit)}"
     title = ", ".join([f"{config['env']}: {count}", *spec.remarks.values()])
     with padded(segments, trajectories, output.parent) as (whole, sizes):
         text = (spec.extended(sizes=sizes) if sizes else spec).text

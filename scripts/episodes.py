@@ -21,11 +21,11 @@ def episodes(
     from goalreel.films.tables import write_tables
     from goalreel.provenance.checksums import with_digests
     from goalreel.report.summary import write_summary
-    from goalreel.simulation.played_episodes import read_shares
+    from goalreel.simulation.played_episodes import read_selection
 
     how = (spec.config[key] for key in ("env", "film.fps", "card_frames"))
-    shares = read_shares(selection) if selection else None
-    shown = write_tables(trajectories, episodes, attempts, *how, shares)
+    chosen = read_selection(selection) if selection else None
+    shown = write_tables(trajectories, episodes, attempts, *how, chosen)
     write_summary(summary, trajectories, episodes, attempts or played, spec)
     files = [path for path in (episodes, attempts, summary) if path]
     write_text(tables, with_digests(spec, files))

@@ -1,4 +1,4 @@
-"""Play a shard of all episodes without frames, and write their actions, returns and endings."""
+"""Play a shard of all episodes without frames, and write their seeds, returns and endings."""
 
 from goalreel.stage_program import stage
 
@@ -23,6 +23,6 @@ def play(spec, output, policy=None):
         check = partial(check_first_episode, scene.env)
     players = config["seed"], scene.env, scene.policy
     seeds = spec.value.get("seeds")
-    played, actions = play_episodes(range(first, first + count), *players, seeds, check)
-    write_played(output, played, actions, spec)
-    return f"{pluralize(len(played), 'episode')}, {pluralize(len(actions), 'step')}"
+    played = play_episodes(range(first, first + count), *players, seeds, check)
+    write_played(output, played, spec)
+    return f"{pluralize(len(played), 'episode')}, {pluralize(int(played.rows.steps.sum()), 'step')}"

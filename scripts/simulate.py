@@ -2,7 +2,7 @@
 
 Gymnasium also renders the episodes that it plays, into the shard's frame cache. --policy names the
 result of another rule for the policy: its network, or the blocks of a recording. --selection names
-the episodes that were chosen from all played.
+the episodes that were chosen from all played, which play again.
 """
 
 from goalreel.stage_program import stage
@@ -16,8 +16,8 @@ def simulate(
 
     from goalreel.errors import pluralize
     from goalreel.films.scene import check_sources, open_scene
-    from goalreel.simulation.played_episodes import check_replay, read_shares
-    from goalreel.simulation.reaches import simulate_reaches
+    from goalreel.simulation.played_episodes import read_selection
+    from goalreel.simulation.reaches import simulate_attempts, simulate_reaches
     from goalreel.simulation.recorded_episodes import play_recording, read_minari
     from goalreel.simulation.recording_file import read_blocks
     from goalreel.simulation.trajectories import write_trajectories
@@ -26,13 +26,14 @@ def simulate(
     reaches, section = range(first, first + count), config["policy"]
     success, show_failures = config.get("success", "terminated"), config["film.show_failures"]
     check_sources(spec, section)
-    scene = open_scene(config | {"policy": None} if selection else config, policy)
-    if scene.policy is None:
+    scene = open_scene(config, policy)
+    if selection:
+        chosen = read_selection(selection).rows.take(slice(first, first + count))
         show_failures = True
-        if selection:  # fewer episodes may exist
-            reaches = reaches[: len(read_shares(selection)["numbers"]) - first]
-            recorded = read_blocks(selection, reaches, "film.select")
-        elif section["name"] == "minari":
+        play = partial(simulate_attempts, chosen, scene.env, scene.policy, spec)
+    elif scene.policy is None:
+        show_failures = True
+        if section["name"] == "minari":
             recorded = read_minari(section["dataset"], reaches)
         else:
             recorded = read_blocks(policy, reaches, f"policy.file: '{section['file']}'")
@@ -42,8 +43,6 @@ def simulate(
         players = config["seed"], scene.env, scene.policy
         play = partial(simulate_reaches, reaches, *players, *rules, seeds=spec.value.get("seeds"))
     played = scene.film(frames, play, spec, None if show_failures else success)
-    if selection:
-        check_replay(selection, reaches, played)
     write_trajectories(trajectories, played)
     reached = "" if success is None else f"{pluralize(count, 'reach')} in "
     episodes, steps = len(played.attempts.reach), len(played.states)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 from functools import partial
 
 import av
@@ -17,9 +18,11 @@ from goalreel import cli
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import make_policy
+from goalreel.provenance.spec import NO_SPEC
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.rendering.frame_recorder import check_first_episode
 from goalreel.simulation.played_episodes import PlayedEpisodes, play_episodes
+from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import Attempts, read_trajectories
 from goalreel.verification.replay import find_episode, replay
 from goalreel.views.selection import choose_episodes, cluster
@@ -226,6 +229,19 @@ def test_play_rejects_episodes_that_differ_in_a_replay(monkeypatch):
     check = partial(check_first_episode, environment)
     with pytest.raises(GoalreelError, match="gives a different reward in a replay"):
         play_episodes(range(3), 1, environment, make_policy({"name": "random"}), check=check)
+
+
+def test_a_chosen_episode_that_plays_differently_is_named():
+    environment, policy = (
+        make_environment({"env": "FrozenLake-v1"}),
+        make_policy({"name": "random"}),
+    )
+    rows = play_episodes(range(3), 1, environment, policy).rows
+    again = simulate_attempts(rows, environment, policy, NO_SPEC).attempts
+    assert np.array_equal(again.return_, rows.return_) and np.array_equal(again.seed, rows.seed)
+    changed = replace(rows, steps=rows.steps + [0, 1, 0])
+    with pytest.raises(GoalreelError, match=f"replays seed {rows.seed[1]} differently. If the env"):
+        simulate_attempts(changed, environment, policy, NO_SPEC)
 
 
 class Particles(gymnasium.Env):

@@ -5,7 +5,7 @@ Rows are written shard by shard, so that memory does not grow with the film.
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pandas as pd
 
 from goalreel.errors import pluralize
 from goalreel.files.atomic import replacing
+from goalreel.simulation.played_episodes import Selection
 from goalreel.simulation.trajectories import Attempts, read_summary
 
 _SUMMARIZED = ["return", "truncated", "reached"]
@@ -35,14 +36,14 @@ def write_tables(
     env: str,
     fps: int,
     cards: int,
-    shares: Mapping[str, np.ndarray] | None = None,
+    selection: Selection | None = None,
 ) -> str:
     """Write the tables of filmed episodes and, for goal reaches, of all attempts; summarize them.
 
     In episodes.csv, `first_frame` is the frame of the film that shows the reset state, and
     `start_s` is its time. Each remark of the specs gets a column. `cards` are
-    the frames of the title card before each episode, `shares` the result of `read_shares` if the
-    film shows some of the played episodes.
+    the frames of the title card before each episode. With a `selection`, which the film shows, its
+    shares are columns.
     """
     first_frame, played = 0, []
     columns = EPISODE_COLUMNS["reach" if attempts_csv else "episode"]
@@ -57,11 +58,11 @@ def write_tables(
             table["first_frame"] = first_frame + shown.cumsum() - table["frames"]
             table["start_s"] = table["first_frame"] / fps
             mark = [*summary.spec.remarks]
-            if shares is not None:
+            if selection is not None:
                 mark += SHARE_COLUMNS
-                places = np.searchsorted(shares["numbers"], table["episode"])
-                table[SHARE_COLUMNS[:3]] = shares["shares"][places]
-                table["played"] = shares["played"]
+                places = np.searchsorted(selection.rows.reach, table["episode"])
+                table[SHARE_COLUMNS[:3]] = selection.shares[places]
+                table["played"] = selection.played
             _append(table[columns + mark], episodes_part, shard == 0)
             if attempts_part:
                 tried = _attempts_table(summary.attempts, env, shard)

@@ -82,14 +82,22 @@ def simulate_attempts(
 
     Raises GoalreelError if a replayed episode differs from its row.
     """
-    episodes = simulate_episodes(attempts.seed, environment, policy, recorder=recorder)
-    replayed = [(len(episode.rewards), episode.return_) for episode in episodes]
-    if replayed != list(zip(attempts.steps.tolist(), attempts.return_.tolist(), strict=True)):
-        raise GoalreelError(
-            f"env: '{environment.id}' replays attempts differently from the same seeds. Delete the "
-            "results, and film again with the versions that are installed now."
-        )
-    return assemble([AttemptBatch(attempts, episodes)], spec, recorder)
+    batches = []
+    for first in range(0, len(attempts.seed), _MAX_REACHES):
+        rows = attempts.take(slice(first, first + _MAX_REACHES))
+        episodes = simulate_episodes(rows.seed, environment, policy, recorder=recorder)
+        played = [(len(e.rewards), e.return_, e.terminated, e.truncated) for e in episodes]
+        columns = rows.steps, rows.return_, rows.terminated, rows.truncated
+        expected = zip(rows.seed, *(column.tolist() for column in columns), strict=True)
+        for (seed, *before), now in zip(expected, played, strict=True):
+            if not np.array_equal(before, now, equal_nan=True):
+                raise GoalreelError(
+                    f"env: '{environment.id}' replays seed {seed} differently. If the environment "
+                    "or the policy draws random numbers, draw them from the seed. Otherwise delete "
+                    "the results, and film again with the versions that are installed now."
+                )
+        batches.append(AttemptBatch(rows, episodes))
+    return assemble(batches, spec, recorder)
 
 
 def has_reached(success: str | float | None, terminated, truncated, returned) -> np.ndarray:

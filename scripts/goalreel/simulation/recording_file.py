@@ -24,12 +24,9 @@ without objects:
     kind, version     "recording" and the version of this layout
     spec              JSON: how the file was made
     offsets, seeds    as in Recording
-    numbers           (episodes,) int64: the numbers of the episodes in the tables
     columns           the kind of rows, "actions" or "states"
     actions_0, ...    the rows, in blocks of 65,536 (states_0, ... for states)
 
-A selection of episodes that were played has `numbers` that are not consecutive, and more arrays
-(see played_episodes).
 """
 
 import contextlib
@@ -48,8 +45,7 @@ from goalreel.files import npz
 from goalreel.files.damage import BROKEN
 from goalreel.provenance.spec import Spec
 
-VERSION = 4
-KIND = "recording"
+_KIND = "recording", 5  # and the version of the blocks
 UNKNOWN_SEED = -1
 _ROWS = 1 << 16  # rows per block
 _MAX_BYTES = 4 << 30  # size of an unpacked .npz file
@@ -224,13 +220,11 @@ def _seeds(seed: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return seed[starts] if seed.dtype == np.uint64 else seed[starts].astype(np.int64)
 
 
-def write_blocks(
-    path: str | os.PathLike, recording: Recording, spec: Spec, **more: np.ndarray
-) -> None:
-    """Write a recording and more arrays; the bytes depend only on these and the spec."""
-    arrays = npz.header(KIND, VERSION) | {"spec": np.array(spec.text)}
+def write_blocks(path: str | os.PathLike, recording: Recording, spec: Spec) -> None:
+    """Write a recording; the bytes depend only on it and the spec."""
+    arrays = npz.header(*_KIND) | {"spec": np.array(spec.text)}
     arrays |= {"offsets": recording.offsets, "seeds": recording.seeds}
-    arrays |= {"numbers": np.arange(len(recording)), "columns": np.array(recording.columns), **more}
+    arrays["columns"] = np.array(recording.columns)
     for block, first in enumerate(range(0, len(recording.rows), _ROWS)):
         arrays[f"{recording.columns}_{block}"] = recording.rows[first : first + _ROWS]
     npz.write(path, arrays)
@@ -242,7 +236,7 @@ def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> list[Re
     Raises GoalreelError if the file is unusable, or the recording has fewer episodes. `label`, the
     option that names the recording with its value, is for messages.
     """
-    index = npz.read(path, KIND, VERSION, ("offsets", "seeds", "numbers", "columns"))
+    index = npz.read(path, *_KIND, ("offsets", "seeds", "columns"))
     offsets, seeds, columns = index["offsets"], index["seeds"], str(index["columns"])
     if episodes.stop > len(seeds):
         raise GoalreelError(
@@ -251,12 +245,11 @@ def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> list[Re
         )
     first, end = int(offsets[episodes.start]), int(offsets[episodes.stop])
     blocks = range(first // _ROWS, (end - 1) // _ROWS + 1)
-    parts = npz.read(path, KIND, VERSION, [f"{columns}_{block}" for block in blocks])
+    parts = npz.read(path, *_KIND, [f"{columns}_{block}" for block in blocks])
     rows = np.concatenate(list(parts.values()))[first - blocks.start * _ROWS :]
     recorded = []
     for place in episodes:
         episode_rows = rows[offsets[place] - first : offsets[place + 1] - first]
-        number = int(index["numbers"][place])
-        name = f"{label}, episode {number}"
-        recorded.append(RecordedEpisode(name, number, seeds[place], **{columns: episode_rows}))
+        name = f"{label}, episode {place}"
+        recorded.append(RecordedEpisode(name, place, seeds[place], **{columns: episode_rows}))
     return recorded

@@ -16,7 +16,7 @@ from goalreel.rendering.blocks import pad_black
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.rendering.frame_recorder import replay_frames
 from goalreel.simulation.episodes import Episode
-from goalreel.simulation.played_episodes import read_shares
+from goalreel.simulation.played_episodes import read_selection
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import read_trajectories
 
@@ -38,7 +38,7 @@ def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
     run = read_run(results)
     unit, folder, place = run.config["unit"], results / "trajectories", number
     if "selection" in run.input_digests:
-        numbers = read_shares(results / "selection.npz")["numbers"].tolist()
+        numbers = read_selection(results / "selection.npz").rows.reach.tolist()
         if number not in numbers:
             fix = f"Film it: --config 'film={{select: [{number}]}}'"
             raise GoalreelError(f"{results}: Episode {number} is not in the film. {fix}")

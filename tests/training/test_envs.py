@@ -194,12 +194,12 @@ def test_films_of_mario_show_what_a_training_sees(tmp_path):
     decisions = []
 
     def act(stacks):
-        actions = policy.act_on(stacks)
+        actions, values = policy.decide(stacks)
         decisions.append((stacks[0], actions))
-        return actions
+        return actions, values
 
     film, seeds = make_environment({"env": env, "env_kwargs": kwargs}), np.array([3])
-    simulate_episodes(seeds, film, replace(policy, act_on=act), np.array([300]))
+    simulate_episodes(seeds, film, replace(policy, decide=act), np.array([300]))
     _, envs = made(env, range(1), kwargs, starts="reset")
     (game,), (filmed,) = envs._games, policy.generators(seeds)
     game.env.reset(seed=0)

@@ -40,9 +40,10 @@ def film(folder, stages=tuple(FILM), **options):
     plan = Plan(load_config(options | {"results": str(folder)}), REPOSITORY / "scripts")
     for stage in stages:
         for spec, paths in plan.jobs(stage):
-            if stage == "report":  # it takes the first shard
+            if stage == "report":  # it takes the first shard, except of signals
                 for name, path in paths.items():
-                    paths[name] = path[0] if isinstance(path, list) else path
+                    is_first = isinstance(path, list) and name != "signals"
+                    paths[name] = path[0] if is_first else path
             cli.program(stage)(spec, **paths)
     caches = [open_cache(path) for path in sorted(folder.glob("frames/*.npz"))]
     frames = [

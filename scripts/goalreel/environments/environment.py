@@ -12,7 +12,11 @@ from goalreel.environments.registry import CLASSIC_CONTROL, describe
 
 # Observations of several environments: an array (num_envs, ...), or one per key of a Dict space.
 Batch = np.ndarray | dict[str, "Batch"]
-Acted = tuple[np.ndarray, object]  # actions of a policy, and its generators after their draws
+# Signals are what a policy says of its choice, such as values of actions, by name. They are
+# (num_envs,) or (num_envs, numbers) float32.
+Signals = dict[str, np.ndarray]
+# Actions of a policy, its generators after their draws, and its signals.
+Acted = tuple[np.ndarray, object, Signals]
 
 
 class SubEnvs(Protocol):

@@ -18,6 +18,8 @@ from functools import cached_property
 
 import numpy as np
 
+from goalreel.environments.environment import Signals
+
 # The lead of a clear decision, in estimated errors, none of which a measured one exceeded.
 _CLEAR = 100
 _CACHED = 4  # stacks that are convolved at a time, whose windows fit into the processor's cache
@@ -43,13 +45,17 @@ class NumpyNetwork:
 
     def act(self, observations: np.ndarray) -> np.ndarray:
         """Return the best actions, (n,) int64, the first of equal ones."""
+        return self.decide(observations)[0]
+
+    def decide(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the actions as `act` does, and the values of all actions, (n, actions)."""
         values, errors = self.evaluate(observations)
         is_best = values >= values.max(axis=1, keepdims=True) - _CLEAR * errors[:, None]
         best = is_best.argmax(axis=1)
         if self.dtype != np.float64:
             for row in np.flatnonzero(is_best.sum(axis=1) != 1).tolist():
                 best[row] = self._in_float64.act(observations[row : row + 1])[0]
-        return best
+        return best, values
 
     def evaluate(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the action values, (n, actions), and the estimated error of a value, (n,).
@@ -110,6 +116,16 @@ class NumpyNetwork:
         """Return a layer. weights: (outputs, ...), in the order of the products."""
         matrix = np.ascontiguousarray(weights.reshape(len(weights), -1).T, self.dtype)
         return _Layer(matrix, self.weights[f"{name}.bias"].astype(self.dtype), kernel, stride)
+
+
+def signals_of(values: np.ndarray, is_ppo: bool) -> Signals:
+    """Return the signals of a network's last layer, (n, actions), which has logits or Q values."""
+    if is_ppo:
+        shares = np.exp(values - values.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        return {"probabilities": shares.astype(np.float32)}
+    values = values.astype(np.float32)
+    return {"value": values.max(axis=1), "q": values}
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,8 @@ class OnnxPolicy:
             after.append({name: values[output] for name, output in self._states.items()})
             chosen = next(name for name in names if name not in self._states.values())
             actions.append(self._action(chosen, values[chosen], space))
-        return space.validate(np.stack(actions), len(actions), f"policy.file: {self.path}"), after
+        label = f"policy.file: {self.path}"
+        return space.validate(np.stack(actions), len(actions), label), after, {}
 
     def _arrays(self, batch: Batch) -> dict[str, np.ndarray]:
         """Return observations by the names of the inputs, in their shapes and dtypes."""

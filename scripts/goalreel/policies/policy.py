@@ -32,7 +32,7 @@ class Policy(Protocol):
         """Return a generator for each episode, with a method `take(mask)` to select some."""
 
     def act(self, observations: Sequence, environment: Environment, generators: Any) -> Acted:
-        """Return the actions, (num_envs, *stored_shape), and the generators after their draws."""
+        """Return the actions, (num_envs, *stored_shape), the generators, and the signals."""
 
 
 def pump(observations: np.ndarray, environment: MountainCar, force: float = 1.0) -> np.ndarray:
@@ -81,7 +81,7 @@ class RulePolicy:
         with epsilon, and draws one more double for each number of a random action.
         """
         if self.epsilon == 0:
-            return self.rule(observations, environment), generators
+            return self.rule(observations, environment), generators, {}
         generators, coin = generators.random()
         space, draws = environment.actions, []
         for _ in space.low:
@@ -90,7 +90,7 @@ class RulePolicy:
         drawn = space.from_uniform(draws)
         if self.epsilon < 1:
             drawn = np.where(coin < self.epsilon, drawn, self.rule(observations, environment))
-        return drawn, generators
+        return drawn, generators, {}
 
 
 def make_policy(config: Mapping, trained: Path | None = None) -> Policy:

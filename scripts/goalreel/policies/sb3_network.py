@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.environments.action_space import ActionSpace
-from goalreel.policies.numpy_network import NumpyNetwork
+from goalreel.environments.environment import Signals
+from goalreel.policies.numpy_network import NumpyNetwork, signals_of
 from goalreel.policies.sb3_files import model_data
 
 # By the module of the policy class: the modules of the network in order, their usual activation,
@@ -36,6 +37,12 @@ _NETWORKS = {
     "stable_baselines3.dqn.policies": ((*(f"q_net.{p}" for p in _CNN), "q_net.q_net"), "ReLU", ""),
     "stable_baselines3.sac.policies": (("actor.latent_pi", "actor.mu"), "ReLU", "tanh"),
     "stable_baselines3.td3.policies": (("actor.mu",), "ReLU", "tanh"),
+}
+# The modules of the networks that value a state, or an action in it.
+_CRITICS = {
+    "stable_baselines3.common.policies": ((*_CNN, "mlp_extractor.value_net", "value_net"),),
+    "stable_baselines3.sac.policies": (("critic.qf0",), ("critic.qf1",)),
+    "stable_baselines3.td3.policies": (("critic.qf0",), ("critic.qf1",)),
 }
 # Arguments of a policy class that change no network, or only the shapes of its weights.
 _HARMLESS = {"net_arch", "ortho_init", "optimizer_class", "optimizer_kwargs", "activation_fn"}
@@ -56,21 +63,30 @@ class Sb3Network:
     bound: str  # of continuous actions: "clip" or "tanh"; "" for the values of discrete ones
     is_ppo: bool
     one_hot: int  # the number of observations of a Discrete space, 0 for arrays
+    critics: Sequence[Sequence[tuple[np.ndarray, np.ndarray]]]  # the layers of each
 
-    def act(self, batch: np.ndarray, space: ActionSpace) -> np.ndarray:
-        """Return the actions of `model.predict` for each of n observations, (n, *shape)."""
+    def act(self, batch: np.ndarray, space: ActionSpace) -> tuple[np.ndarray, Signals]:
+        """Return the actions of `model.predict` for each of n observations, (n, *shape).
+
+        The signals are the least value of the critics, and action probabilities or Q values.
+        """
         if self.one_hot:
             batch = np.eye(self.one_hot, dtype=np.float32)[batch]
         if self._convolutions and batch.shape[1] > batch.shape[-1]:
             batch = np.moveaxis(batch, -1, 1)  # channels come first, as VecTransposeImage puts them
         if self.bound or self._convolutions:
-            return np.stack([self._act_on(row, space) for row in batch])
-        values, errors = self._numpy.evaluate(batch)
-        actions, (second, best) = values.argmax(1), np.partition(values, -2)[:, -2:].T
-        needed = np.maximum(_CLEAR * _FLOAT32 * errors, _LEAST_LEAD)
-        for row in np.flatnonzero(best - second <= needed).tolist():
-            actions[row] = self._act_on(batch[row], space)
-        return actions
+            chosen = (self._act_on(row, space) for row in batch)
+            actions, outputs, value = map(np.stack, zip(*chosen, strict=True))
+        else:
+            outputs, errors = self._numpy.evaluate(batch)
+            actions, (second, best) = outputs.argmax(1), np.partition(outputs, -2)[:, -2:].T
+            needed = np.maximum(_CLEAR * _FLOAT32 * errors, _LEAST_LEAD)
+            for row in np.flatnonzero(best - second <= needed).tolist():
+                actions[row], *_ = self._act_on(batch[row], space)
+        signals = {} if self.bound else signals_of(outputs, self.is_ppo)
+        if self.critics and not self._convolutions:
+            value = self._value(batch, actions, space)
+        return actions, signals | ({"value": value.astype(np.float32)} if self.critics else {})
 
     @cached_property
     def _convolutions(self) -> int:
@@ -78,42 +94,72 @@ class Sb3Network:
 
     @cached_property
     def _numpy(self) -> NumpyNetwork:
-        weights = {}
-        for place, (weight, bias) in enumerate(self.layers):
-            weights |= {f"dense{place}.weight": weight, f"dense{place}.bias": bias}
-        return NumpyNetwork(weights, np.float64, tanh=self.tanh)
+        return _numpy_network(self.layers, self.tanh)
 
     @cached_property
-    def _tensors(self) -> list:
+    def _numpy_critics(self) -> list[NumpyNetwork]:
+        return [_numpy_network(layers, self.tanh) for layers in self.critics]
+
+    def _value(self, batch: np.ndarray, actions: np.ndarray, space: ActionSpace) -> np.ndarray:
+        """Return the least value of dense critics, (n,)."""
+        rows = batch.reshape(len(batch), -1)
+        if self.bound == "tanh":  # they value an action, scaled to -1 to 1, in a state
+            shares = (actions.reshape(len(batch), -1) - space.low) / (space.high - space.low)
+            rows = np.concatenate([rows, 2 * shares - 1], axis=1)
+        return np.min([critic.evaluate(rows)[0][:, 0] for critic in self._numpy_critics], axis=0)
+
+    @cached_property
+    def _tensors(self) -> list[list]:
+        """The layers of the network, and of the critics, as tensors."""
         torch = importlib.import_module("torch")
         torch.set_num_threads(1)
-        return [tuple(torch.tensor(array) for array in layer) for layer in self.layers]
+        networks = self.layers, *self.critics
+        return [[tuple(torch.tensor(array) for array in pair) for pair in n] for n in networks]
 
-    def _act_on(self, observation: np.ndarray, space: ActionSpace) -> np.ndarray:
-        """Return the action for one observation, with the bits of `predict`."""
-        tensors, torch = self._tensors, importlib.import_module("torch")
-        functional = torch.nn.functional
+    def _act_on(self, observation: np.ndarray, space: ActionSpace) -> tuple:
+        """Return for one observation the action, with the bits of `predict`, and what leads to it.
+
+        These are the numbers of the last layer, and the value of an image, NaN for others.
+        """
+        (layers, *critics), torch = self._tensors, importlib.import_module("torch")
+        shared, value = self._convolutions and self._convolutions + 1, np.nan  # NatureCNN's
         with torch.no_grad():
             units = torch.from_numpy(np.ascontiguousarray(observation[None])).float()
-            if self._convolutions:
-                units = units / 255.0
-            for place, (weight, bias) in enumerate(tensors):
-                if weight.ndim == 4:
-                    units = functional.conv2d(units, weight, bias, _STRIDES[place])
-                else:
-                    units = functional.linear(units.flatten(1), weight, bias)
-                if place < len(tensors) - 1:
-                    dense = place >= self._convolutions
-                    units = torch.tanh(units) if self.tanh and dense else torch.relu(units)
+            if shared:
+                units = self._run(units / 255.0, layers[:shared]).relu()
+            if shared and critics:
+                value = self._run(units, critics[0][shared:]).numpy()[0, 0]
+            units = self._run(units, layers[shared:])
+            outputs = units.numpy()[0]
             if not self.bound:
                 # As torch.distributions.Categorical.
                 shares = (units - units.logsumexp(-1, True)).softmax(-1) if self.is_ppo else units
-                return shares.argmax().numpy()
+                return shares.argmax().numpy(), outputs, value
             action = (torch.tanh(units) if self.bound == "tanh" else units).numpy()
         low, high = (b.astype(space.dtype).reshape(space.shape) for b in (space.low, space.high))
+        action = action.reshape(space.shape)
         if self.bound == "clip":
-            return np.clip(action.reshape(space.shape), low, high)
-        return low + (0.5 * (action.reshape(space.shape) + 1.0) * (high - low))
+            return np.clip(action, low, high), outputs, value
+        return low + (0.5 * (action + 1.0) * (high - low)), outputs, value
+
+    def _run(self, units, layers: Sequence[tuple]):
+        """Return the output of consecutive layers, with activations between them."""
+        functional = importlib.import_module("torch").nn.functional
+        for place, (weight, bias) in enumerate(layers):
+            if place:
+                units = units.tanh() if self.tanh else units.relu()
+            if weight.ndim == 4:
+                units = functional.conv2d(units, weight, bias, _STRIDES[place])
+            else:
+                units = functional.linear(units.flatten(1), weight, bias)
+        return units
+
+
+def _numpy_network(layers: Sequence[tuple[np.ndarray, np.ndarray]], tanh: bool) -> NumpyNetwork:
+    weights = {}
+    for place, (weight, bias) in enumerate(layers):
+        weights |= {f"dense{place}.weight": weight, f"dense{place}.bias": bias}
+    return NumpyNetwork(weights, np.float64, tanh=tanh)
 
 
 def read_network(path: str) -> Sb3Network | None:
@@ -129,7 +175,9 @@ def read_network(path: str) -> Sb3Network | None:
     is_discrete = ".Discrete'" in str(acted.get(":type:"))
     count = int(observed.get("n", 0))  # of a Discrete space
     try:
-        layers = _layers(read_weights(path), parts)
+        weights = read_weights(path)
+        layers = _layers(weights, parts)
+        critics = [_layers(weights, names) for names in _CRITICS.get(module, ())]
     except Exception:  # a damaged pickle can raise anything, and `load` names it
         return None
     kernels = tuple(weight.shape[-1] for weight, _ in layers if weight.ndim == 4)
@@ -149,7 +197,8 @@ def read_network(path: str) -> Sb3Network | None:
         return None
     tanh = activation == "Tanh" and not is_image
     is_ppo = module == "stable_baselines3.common.policies"
-    return Sb3Network(layers, tanh, "" if is_discrete else bound, is_ppo, count)
+    bound = "" if is_discrete else bound
+    return Sb3Network(layers, tanh, bound, is_ppo, count, [c for c in critics if c])
 
 
 def _layers(weights: Mapping[str, np.ndarray], parts: tuple[str, ...]) -> list[tuple]:

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.environments.environment import Acted, Environment, PerEnv, take_rows
+from goalreel.environments.environment import Acted, Environment, PerEnv, Signals, take_rows
 from goalreel.errors import GoalreelError, quoted
+from goalreel.policies.numpy_network import signals_of
 from goalreel.policies.parameters import ALGORITHMS
 from goalreel.policies.sb3_network import Sb3Network, read_network
 
@@ -102,18 +103,20 @@ class Sb3Policy:
         return PerEnv(map(_Episode, np.asarray(seeds).tolist()))
 
     def act(self, observations: Sequence, environment: Environment, generators: PerEnv) -> Acted:
-        """Return the actions, (num_envs, *stored_shape), each from its own episode only."""
+        """Return the actions, (num_envs, *stored_shape), the episodes, and the signals."""
         batch, episodes = environment.batch(observations), list(generators)
         if self.network is None:
             chosen = [self._predict(take_rows(batch, i), e) for i, e in enumerate(episodes)]
+            actions, given = zip(*chosen, strict=True)
             # For MultiBinary, `predict` returns floats.
-            actions = np.stack(chosen).astype(self.model.action_space.dtype)
+            actions = np.stack(actions).astype(self.model.action_space.dtype)
+            signals = {name: np.concatenate([part[name] for part in given]) for name in given[0]}
         else:
-            actions = self.network.act(batch, environment.actions)
+            actions, signals = self.network.act(batch, environment.actions)
         label = f"policy.file: {self.section['file']} ({self.section.get('algorithm')})"
-        return environment.actions.validate(actions, len(episodes), label), generators
+        return environment.actions.validate(actions, len(episodes), label), generators, signals
 
-    def _predict(self, observation: object, episode: _Episode) -> object:
+    def _predict(self, observation: object, episode: _Episode) -> tuple[object, Signals]:
         if self.statistics is not None:
             observation = self.statistics.normalize_obs(observation)
         is_random = not self.section.get("deterministic", True)
@@ -126,7 +129,24 @@ class Sb3Policy:
             torch, spaces = importlib.import_module("torch"), self.model.action_space.np_random
             states = torch.get_rng_state(), np.random.get_state(), spaces.bit_generator.state
             episode.rng_states = states
-        return action
+        return action, self._signals(observation)
+
+    def _signals(self, observation: object) -> Signals:
+        """Return the critic's value, action probabilities or Q values of one observation."""
+        policy, torch = self.model.policy, importlib.import_module("torch")
+        if hasattr(policy, "lstm_actor"):  # its critic has a memory of its own
+            return {}
+        with torch.no_grad():
+            tensor, _ = policy.obs_to_tensor(observation)
+            if hasattr(policy, "q_net"):
+                return signals_of(policy.q_net(tensor).numpy(), False)
+            if not hasattr(policy, "predict_values"):
+                return {}
+            signals = {"value": policy.predict_values(tensor).numpy()[:, 0]}
+            chances = policy.get_distribution(tensor).distribution
+            if isinstance(chances, torch.distributions.Categorical):
+                signals["probabilities"] = chances.probs.numpy()
+            return signals
 
     def _restore(self, episode: _Episode) -> None:
         """Set the random generators to their states in an episode."""

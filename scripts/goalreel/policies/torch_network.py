@@ -188,8 +188,9 @@ class OwnNetwork:
         self._head = tensors["dense0.weight"], tensors["dense0.bias"]
 
     @torch.no_grad()
-    def act(self, observations: np.ndarray) -> np.ndarray:
-        """Return the best actions, (n,) int64, each of which is computed by itself."""
+    def decide(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the best actions, (n,) int64, and all values, each row computed by itself."""
         obs = (torch.from_numpy(observations).float() - self._offset) / self._scale
         values = [functional.linear(self._body(one[None]), *self._head) for one in obs]
-        return torch.cat(values).argmax(1).numpy()
+        values = torch.cat(values)
+        return values.argmax(1).numpy(), values.numpy()

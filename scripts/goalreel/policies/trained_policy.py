@@ -16,7 +16,7 @@ from goalreel.environments.environment import Acted, Environment, PerEnv
 from goalreel.environments.seeding import action_generators
 from goalreel.errors import OptionError
 from goalreel.policies.network_file import read_checkpoints
-from goalreel.policies.numpy_network import NumpyNetwork
+from goalreel.policies.numpy_network import NumpyNetwork, signals_of
 from goalreel.policies.preprocessing import SIDE, WARPS, finish, shrunk
 
 _NOOP = 0
@@ -32,6 +32,7 @@ class _Game:
     obs: np.ndarray | None = None  # of the latest decision
     before: np.ndarray | None = None  # the frame before a decision, if the maximum needs it
     shrunk: tuple[np.ndarray, np.ndarray] | None = None  # the last gray ALE frame, and its picture
+    values: np.ndarray | None = None  # of all actions, at the latest decision
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,14 @@ class TrainedPolicy:
 
     Attributes:
         settings: the environment of the network, and its view of it, see network_file.py.
-        act_on: returns the actions, (n,), for a batch of observations, (n, *obs_shape).
+        decide: returns the actions, (n,), and the values of all actions, (n, actions), for a
+            batch of observations, (n, *obs_shape).
+        is_ppo: whether the values are logits, of which signals show the probabilities.
     """
 
     settings: Mapping
-    act_on: Callable[[np.ndarray], np.ndarray]
+    decide: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    is_ppo: bool = False
 
     @classmethod
     def load(cls, path: str | os.PathLike, checkpoint: str | int) -> "TrainedPolicy":
@@ -55,9 +59,12 @@ class TrainedPolicy:
         if settings["module"]:
             from goalreel.policies.torch_network import OwnNetwork
 
-            return cls(settings, OwnNetwork(weights, settings).act)
-        dtype = np.float32 if settings["obs"] == "pixels" else np.float64
-        return cls(settings, NumpyNetwork(weights, dtype, settings["strides"]).act)
+            network = OwnNetwork(weights, settings)
+        else:
+            dtype = np.float32 if settings["obs"] == "pixels" else np.float64
+            network = NumpyNetwork(weights, dtype, settings["strides"])
+        training = checkpoints.spec.config.get("train", {})
+        return cls(settings, network.decide, training.get("algorithm") == "ppo")
 
     @property
     def warp(self) -> str | None:
@@ -95,7 +102,7 @@ class TrainedPolicy:
         return PerEnv(_Game(int(draw * most)) for draw in draws)
 
     def act(self, observations: Sequence, environment: Environment, generators: PerEnv) -> Acted:
-        """Return the actions, (num_envs,), each of which depends on its own episode only."""
+        """Return the actions, (num_envs,), the episodes, and the values of their last decisions."""
         settings = self.settings
         skip, maximum = settings["frame_skip"], settings["maximum"]
         meanings = environment.action_meanings if settings["fire"] else ()
@@ -113,12 +120,14 @@ class TrainedPolicy:
             elif since % skip == skip - 1 and maximum:
                 game.before = observations[place]
         if deciding:
-            chosen = self.act_on(np.stack([game.obs for game in deciding])).tolist()
-            for game, action in zip(deciding, chosen, strict=True):
-                game.action = action
+            chosen, values = self.decide(np.stack([game.obs for game in deciding]))
+            for game, action, row in zip(deciding, chosen.tolist(), values, strict=True):
+                game.action, game.values = action, row
         space = environment.actions
         actions = [game.action + int(space.low[0]) for game in generators]
-        return np.array(actions, space.stored_dtype), generators
+        unknown = np.full(self.settings["actions"], np.nan)
+        shown = np.array([unknown if g.values is None else g.values for g in generators])
+        return np.array(actions, space.stored_dtype), generators, signals_of(shown, self.is_ppo)
 
     def _picture(self, frame: np.ndarray, game: _Game) -> np.ndarray:
         """Return the next observation, obs_shape, uint8; the first one repeats its picture."""

@@ -6,6 +6,9 @@ parameter named `generators` gets a list of one numpy.random.Generator per episo
 the episode: Generator(PCG64(SeedSequence(seed, spawn_key=(1,)))). An action may depend only on its
 own row and generator, so that an episode does not depend on the others in the batch.
 
+It may return `(actions, signals)`: a dict of what it thinks, such as `{"value": ..., "q": ...}`,
+each one number or several numbers per row.
+
 A factory, `make_policy`, is called at the start of each episode and returns the function of that
 episode, which takes one observation, returns one action and may have a memory. The factory may have
 the parameters seed, env_id, observation_space and action_space.
@@ -18,7 +21,7 @@ import inspect
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,11 +29,19 @@ from types import ModuleType
 
 import numpy as np
 
-from goalreel.environments.environment import Acted, Batch, Environment, PerEnv, take_rows
+from goalreel.environments.environment import (
+    Acted,
+    Batch,
+    Environment,
+    PerEnv,
+    Signals,
+    take_rows,
+)
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError, quoted, suggest, use
 
 FACTORY = "make_policy"
+MAX_NUMBERS = 64  # of a signal, for each observation
 _gymnasium_envs = cache(GymnasiumEnvironment)  # by id, for environments that goalreel computes
 _OFFERED = ("seed", "env_id", "observation_space", "action_space")  # parameters of a factory
 _MODULE = "goalreel_policy_file"
@@ -87,13 +98,13 @@ class UserPolicy:
         obs, seeds = [take_rows(sample, row) for row in range(_SAMPLE)], np.arange(_SAMPLE)
         together, generators = [], self.generators(seeds)
         for step in range(_STEPS):
-            actions, generators = self.act(obs[step:] + obs[:step], environment, generators)
+            actions, generators, _ = self.act(obs[step:] + obs[:step], environment, generators)
             together.append(actions)
         for place, seed in enumerate(seeds.tolist()):
             generators = self.generators(seeds[place : place + 1])
             for step, actions in enumerate(together):
                 shown = obs[(place + step) % _SAMPLE]
-                alone, generators = self.act([shown], environment, generators)
+                alone, generators, _ = self.act([shown], environment, generators)
                 if not np.array_equal(actions[place], alone[0]):
                     raise GoalreelError(
                         f"{self.label} returns {actions[place].tolist()} in a batch and "
@@ -106,7 +117,7 @@ class UserPolicy:
         return PerEnv((seed, None) for seed in np.asarray(seeds).tolist())
 
     def act(self, observations: Sequence, environment: Environment, generators: PerEnv) -> Acted:
-        """Return the actions, (num_envs, *stored_shape), and the states of the episodes."""
+        """Return the actions, (num_envs, *stored_shape), the episodes' states, and signals."""
         obs, count = environment.batch(observations), len(generators)
         players = PerEnv(
             (seed, self.start(seed, environment) if player is None else player)
@@ -114,24 +125,67 @@ class UserPolicy:
         )
         size = count if self.batch else 1
         parts = (slice(row, row + size) for row in range(0, count, size))
-        actions = [self._call(obs, part, environment, players[part]) for part in parts]
-        return np.concatenate(actions), players
+        called = [self._call(obs, part, environment, players[part]) for part in parts]
+        actions, signals = zip(*called, strict=True)
+        return np.concatenate(actions), players, _joined(signals, self.label)
 
-    def _call(self, obs: Batch, rows: slice, environment: Environment, players: list) -> np.ndarray:
+    def _call(
+        self, obs: Batch, rows: slice, environment: Environment, players: list
+    ) -> tuple[np.ndarray, Signals]:
         shown = take_rows(obs, rows)
         try:  # with a copy, because the function may write to it
             chosen = self.call(copy.deepcopy(shown), [player for _, player in players])
         except (Exception, SystemExit) as error:
             cause = error
         else:
-            return environment.actions.validate(chosen, len(players), self.label)
+            actions, signals = _parted(chosen)
+            actions = environment.actions.validate(actions, len(players), self.label)
+            return actions, {
+                name: _signal(name, values, len(players), self.label)
+                for name, values in signals.items()
+            }
         for row, player in enumerate(players if len(players) > 1 else ()):
             self._call(shown, slice(row, row + 1), environment, [player])  # raises for its row
         raise _raised(self.label, self.path, cause, players[0][0], _as_lists(take_rows(shown, 0)))
 
 
-def _act_alone(obs: Batch, players: list) -> list:
-    return [player(take_rows(obs, row)) for row, player in enumerate(players)]
+def _act_alone(obs: Batch, players: list) -> tuple[list, Mapping]:
+    """Return the actions of functions of one observation, and their signals."""
+    chosen = [player(take_rows(obs, row)) for row, player in enumerate(players)]
+    actions, signals = zip(*map(_parted, chosen), strict=True)
+    return list(actions), {name: [given[name] for given in signals] for name in signals[0]}
+
+
+def _parted(chosen: object) -> tuple[object, Mapping]:
+    """Return the actions that a function returned, and its signals, {} without any."""
+    if isinstance(chosen, tuple) and len(chosen) == 2 and isinstance(chosen[1], Mapping):
+        return chosen
+    return chosen, {}
+
+
+def _signal(name: str, values: object, count: int, label: str) -> np.ndarray:
+    """Return a signal of a batch, (count,) or (count, numbers) float32. Raises GoalreelError."""
+    if not str(name).isidentifier():
+        raise GoalreelError(f"{label} named a signal {quoted(name)}. Use letters, digits and _.")
+    try:
+        array = np.asarray(values, np.float32)
+    except (TypeError, ValueError):
+        array = np.zeros(())
+    if array.ndim not in (1, 2) or len(array) != count or array.size > MAX_NUMBERS * count:
+        raise GoalreelError(
+            f"{label} returned the signal {quoted(name)} as {quoted(values)}. Return a number, or "
+            f"at most {MAX_NUMBERS} numbers, for each observation."
+        )
+    return array
+
+
+def _joined(parts: Sequence[Signals], label: str) -> Signals:
+    """Return the signals of all sub-environments. Raises GoalreelError if their shapes differ."""
+    shapes = [{name: array.shape[1:] for name, array in part.items()} for part in parts]
+    if any(shape != shapes[0] for shape in shapes):
+        fix = "Return the same signals for each observation."
+        raise GoalreelError(f"{label} returned different signals: {shapes[0]}, {shapes[-1]}. {fix}")
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _factory(label: str, path: str | None, function: Callable) -> UserPolicy:

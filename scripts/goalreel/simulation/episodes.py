@@ -5,8 +5,8 @@ at the same time.
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -30,6 +30,8 @@ class Episode:
     terminated: bool  # at the last step
     truncated: bool
     poses: np.ndarray | None = None  # (steps + 1, num_poses) float64
+    # The policy's, by name: (steps,) or (steps, numbers) float32, NaN where it gave none.
+    signals: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def return_(self) -> float:
@@ -80,6 +82,7 @@ def simulate_episodes(
     actions = np.zeros((rows, count, *space.stored_shape), space.stored_dtype)
     rewards = np.zeros((rows, count))
     poses = np.empty((rows + 1, environment.num_poses, count))
+    signals: dict[str, np.ndarray] = {}
     episodes: dict[int, Episode] = {}  # by index
 
     all_indices, all_generators = np.arange(count), policy.generators(seeds)
@@ -109,7 +112,23 @@ def simulate_episodes(
                         np.concatenate([array, np.zeros_like(array)])
                         for array in (states, actions, rewards, poses)
                     )
-                chosen, generators = policy.act(batch.observations(), environment, generators)
+                    signals = {
+                        name: np.concatenate([array, np.full_like(array, np.nan)])
+                        for name, array in signals.items()
+                    }
+                chosen, generators, given = policy.act(
+                    batch.observations(), environment, generators
+                )
+                for name, values in given.items():
+                    if name not in signals:
+                        shape = len(actions), count, *values.shape[1:]
+                        signals[name] = np.full(shape, np.nan, np.float32)
+                    if signals[name].shape[2:] != values.shape[1:]:
+                        raise GoalreelError(
+                            f"policy: The signal {name!r} has another shape at step {t}. Return as "
+                            "many numbers at each step."
+                        )
+                    signals[name][t, columns] = values
                 reward, goal, limit = batch.step(chosen)
                 actions[t, columns], rewards[t, columns] = chosen, reward
                 t += 1
@@ -127,7 +146,10 @@ def simulate_episodes(
                     index, endings = int(indices[place]), (bool(goal[place]), bool(limit[place]))
                     arrays = states[: t + 1, :, index], actions[:t, index], rewards[:t, index]
                     copies, drawn = (array.copy() for array in arrays), poses[: t + 1, :, index]
-                    episodes[index] = Episode(int(seeds[index]), *copies, *endings, drawn.copy())
+                    said = {name: array[:t, index].copy() for name, array in signals.items()}
+                    episodes[index] = Episode(
+                        int(seeds[index]), *copies, *endings, drawn.copy(), said
+                    )
                     if recorder is not None:
                         recorder.on_episode_end(index, episodes[index])
                 running &= ~over

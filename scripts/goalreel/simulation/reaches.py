@@ -176,4 +176,16 @@ def assemble(
         probe=probe(),
         spec=spec,
         poses=None if kept[0].poses is None else np.concatenate([e.poses for e in kept]),
+        signals=_signals(kept),
     )
+
+
+def _signals(episodes: Sequence[Episode]) -> dict[str, np.ndarray]:
+    """Return the signals of all episodes end to end, with NaN for those that lack one."""
+    shapes = {name: a.shape[1:] for e in episodes for name, a in e.signals.items()}
+
+    def of(episode: Episode, name: str) -> np.ndarray:
+        missing = np.full((len(episode.rewards), *shapes[name]), np.nan, np.float32)
+        return episode.signals.get(name, missing)
+
+    return {name: np.concatenate([of(e, name) for e in episodes]) for name in shapes}

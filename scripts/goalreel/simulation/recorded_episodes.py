@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalreel.environments.environment import Environment, PerEnv
+from goalreel.environments.environment import Acted, Environment, PerEnv
 from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 from goalreel.errors import GoalreelError
 from goalreel.policies.minari_files import data_folder
@@ -137,8 +137,8 @@ class _Script(NamedTuple):
         # A sub-environment may be stepped after its episode's end; the last action repeats there.
         return PerEnv(itertools.chain(rows, itertools.repeat(rows[-1])) for rows in self.actions)
 
-    def act(self, observations, environment, generators: PerEnv) -> tuple[np.ndarray, PerEnv]:
-        return np.array([next(actions) for actions in generators]), generators
+    def act(self, observations, environment, generators: PerEnv) -> Acted:
+        return np.array([next(actions) for actions in generators]), generators, {}
 
 
 def _replay(

@@ -18,6 +18,8 @@ A trajectory file is a compressed .npz without objects, which `np.load(path)` re
     rewards           (steps,) float64. An episode has one action and one reward fewer than states,
                       so those of episode e start at offsets[e] - e
     poses             (states, numbers) float64, only for MuJoCo without wrappers: what it draws
+    signals_NAME      (steps,) or (steps, numbers) float32, NaN if unknown: what the policy said of
+                      its choice, such as the values of all actions
     reach, attempt, seed, terminated, truncated, reached
                       (episodes,): the filmed episodes, in film order
     attempts_*        (attempts,): reach, attempt, seed, initial_position (NaN if there is none),
@@ -28,8 +30,8 @@ A trajectory file is a compressed .npz without objects, which `np.load(path)` re
 import hashlib
 import math
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -40,6 +42,7 @@ from goalreel.provenance.spec import Spec, parse_spec
 VERSION = 2
 _KIND = "trajectories"
 _STEPS = "offsets", "states", "actions", "rewards"
+_SIGNAL = "signals_"
 _EPISODE_COLUMNS = "reach", "attempt", "seed", "terminated", "truncated", "reached"
 # An episode's states (steps + 1, ...), actions (steps, ...) and rewards (steps,).
 Steps = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -107,6 +110,7 @@ class Trajectories:
     probe: str
     spec: Spec
     poses: np.ndarray | None = None  # None if the environment has none
+    signals: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def digest(self) -> str:
         """Return the sha256 of the filmed seeds, offsets, states, actions and rewards."""
@@ -123,8 +127,12 @@ class Trajectories:
     def episode(self, index: int) -> Steps:
         """Return the steps of a filmed episode."""
         first, last = self.offsets[index], self.offsets[index + 1]
-        steps = slice(first - index, last - index - 1)
+        steps = self.steps(index)
         return self.states[first:last], self.actions[steps], self.rewards[steps]
+
+    def steps(self, index: int) -> slice:
+        """Return the rows of an episode's steps in actions, rewards and signals."""
+        return slice(self.offsets[index] - index, self.offsets[index + 1] - index - 1)
 
 
 def first_difference(a: Steps, b: Steps) -> tuple[int, str] | None:
@@ -158,6 +166,7 @@ def write_trajectories(path: str | os.PathLike, trajectories: Trajectories) -> N
     arrays |= {"probe": np.array(t.probe), "digest": np.array(t.digest())}
     arrays |= {name: getattr(t, name) for name in _STEPS}
     arrays |= {"poses": t.poses} if t.poses is not None and t.poses.size else {}
+    arrays |= {f"{_SIGNAL}{name}": array for name, array in t.signals.items()}
     arrays |= {name: getattr(t.episodes, name) for name in _EPISODE_COLUMNS}
     attempts = zip(_ATTEMPT_COLUMNS, vars(t.attempts).values(), strict=True)
     npz.write(path, arrays | dict(attempts))
@@ -166,8 +175,9 @@ def write_trajectories(path: str | os.PathLike, trajectories: Trajectories) -> N
 def read_trajectories(path: str | os.PathLike) -> Trajectories:
     """Read a trajectory file. Raises GoalreelError, naming the file, if it cannot be used."""
     arrays = npz.read(path, _KIND, VERSION)
-    drawn = arrays.get("poses")
-    return Trajectories(*map(arrays.get, _STEPS), **_rows(path, arrays), poses=drawn)
+    signals = {n.removeprefix(_SIGNAL): a for n, a in arrays.items() if n.startswith(_SIGNAL)}
+    more = {"poses": arrays.get("poses"), "signals": signals}
+    return Trajectories(*map(arrays.get, _STEPS), **_rows(path, arrays), **more)
 
 
 def read_summary(path: str | os.PathLike) -> Summary:

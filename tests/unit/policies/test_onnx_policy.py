@@ -71,7 +71,7 @@ def played(path, environment, count=64):
     policy, obs = OnnxPolicy.load(path), environment.sample_observations(count)
     policy.check(environment)
     rows = [obs[row] for row in range(count)]
-    actions, _ = policy.act(rows, environment, policy.generators(np.arange(count)))
+    actions, *_ = policy.act(rows, environment, policy.generators(np.arange(count)))
     evaluator = ReferenceEvaluator(path)
     theirs = [evaluator.run(None, {"obs": row[None].astype(np.float32)})[0][0] for row in rows]
     return actions, np.stack(theirs)
@@ -115,7 +115,7 @@ def test_dict_observations_go_to_the_inputs_of_their_names(tmp_path):
     policy.check(SEVERAL)
     obs = SEVERAL.sample_observations(20)
     rows = [{name: array[row] for name, array in obs.items()} for row in range(20)]
-    actions, _ = policy.act(rows, SEVERAL, policy.generators(np.arange(20)))
+    actions, *_ = policy.act(rows, SEVERAL, policy.generators(np.arange(20)))
     assert actions[:, 0].tolist() == obs["speed"].argmax(1).tolist()
     assert actions[:, 1].tolist() == (10 + obs["image"].mean((1, 2)).argmax(1)).tolist()
 
@@ -134,7 +134,7 @@ def test_recurrent_state_starts_at_zero_in_each_episode(tmp_path):
     states, total = policy.generators(np.arange(3)), np.zeros((3, 4))
     for step in range(4):
         rows = list(obs[3 * step : 3 * step + 3])
-        actions, states = policy.act(rows, CARTPOLE, states)
+        actions, states, _ = policy.act(rows, CARTPOLE, states)
         total += rows
         assert actions.tolist() == total[:, :2].argmax(1).tolist()
     kept = states.take(np.array([False, False, True]))

@@ -58,7 +58,7 @@ def saved(folder, algorithm, policy, observed, acted, options):
 
 
 def compare(model, network, observations) -> None:
-    actions = network.act(observations, action_space(model.action_space, "Spaces-v0"))
+    actions, _ = network.act(observations, action_space(model.action_space, "Spaces-v0"))
     theirs = np.array([model.predict(one, deterministic=True)[0] for one in observations])
     assert actions.dtype == theirs.dtype and np.array_equal(actions, theirs)
 
@@ -71,6 +71,35 @@ def test_actions_are_those_of_predict(case, tmp_path):
     count = 50 if case[2] is IMAGES else 1000
     observations = np.array([model.observation_space.sample() for _ in range(count)])
     compare(model, read_network(path), observations)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case[:2]))
+def test_signals_are_those_of_the_model(case, tmp_path):
+    torch.set_num_threads(1)
+    model, path = saved(tmp_path, *case)
+    model.observation_space.seed(1)
+    observations = np.array([model.observation_space.sample() for _ in range(20)])
+    space = action_space(model.action_space, "Spaces-v0")
+    actions, signals = read_network(path).act(observations, space)
+    with torch.no_grad():
+        given, policy = model.policy.obs_to_tensor(observations)[0], model.policy
+        if case[0] == "DQN":
+            expected = {"q": policy.q_net(given), "value": policy.q_net(given).max(1).values}
+        elif case[0] in ("SAC", "TD3"):
+            values = model.critic(given, torch.tensor(policy.scale_action(actions)))
+            expected = {"value": torch.cat(values, 1).min(1).values}
+        else:
+            expected = {"value": policy.predict_values(given)[:, 0]}
+            if isinstance(model.action_space, Discrete):
+                expected["probabilities"] = policy.get_distribution(given).distribution.probs
+    assert signals.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(signals[name], values.numpy(), rtol=1e-4, atol=1e-5)
+    if case[0] in ("PPO", "A2C", "DQN"):  # the library plays them as well
+        played = Sb3Policy({"file": path, "algorithm": case[0]}, None)
+        for row, observation in enumerate(observations):
+            for name, values in played._signals(observation).items():
+                np.testing.assert_allclose(values[0], signals[name][row], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -38,10 +38,10 @@ def played(path, seeds, step_limits=None, **config):
     """Return the policy, its episodes, and its observations."""
     policy = make_policy({"name": "trained", "file": path, "checkpoint": "best"})
     environment = Scene(make_environment(config), None).with_policy(policy).env
-    policy = replace(policy, act_on=Watching(policy.act_on))
+    policy = replace(policy, decide=Watching(policy.decide))
     policy.check(environment)
     episodes = simulate_episodes(np.array(seeds), environment, policy, step_limits)
-    return policy, episodes, policy.act_on.stacks
+    return policy, episodes, policy.decide.stacks
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_own_network_plays_one_state_at_a_time(tmp_path, monkeypatch):
     from goalreel.policies.torch_network import OwnNetwork
 
     network = OwnNetwork(weights, settings)
-    assert network.act(states).tolist() == expected.argmax(axis=1).tolist()
+    assert network.decide(states)[0].tolist() == expected.argmax(axis=1).tolist()
     assert torch.get_num_threads() == 1
 
 

@@ -170,7 +170,7 @@ def test_learning_film_of_gymnasium_env_has_frames_and_caption(env, scale, tmp_p
             obs, over, total = instance.reset(seed=row["seed"])[0], [False], 0.0
             pictures = [instance.render()]
             while not any(over):
-                actions, games = player.act([obs], environment, games)
+                actions, games, _ = player.act([obs], environment, games)
                 obs, reward, *over, _ = instance.step(int(actions[0]))
                 total += float(reward)
                 pictures.append(instance.render())

@@ -23,7 +23,7 @@ def encode(spec, frames, trajectories, output, coded_atlas=None, height: int = 0
     texts, card = captions(config["overlay.caption"], episodes, env, unit), config["title_card"]
     encoder = config["film_encoder"]
     seen = texts, config["overlay.hud"], encoder["encoder"] == "assemble", config["render.scale"]
-    cache = add_overlay(images, episodes, env, *seen)
+    cache = add_overlay(images, episodes, env, *seen, config["overlay.signals"])
     if card:
         rows = map(episodes.episodes.row, range(len(episodes)))
         lines = [card_texts(row, env, card["policy"], unit, card["count"]) for row in rows]

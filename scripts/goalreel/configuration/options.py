@@ -156,6 +156,9 @@ class Overlay(Section):
     {reach} · seed {seed} · {steps} steps` in a film of reaches."""
     hud: Boolean = False
     """Whether frames show the step, the return so far and, for Mountain Cars, a velocity bar."""
+    signals: Boolean = False
+    """Whether frames show what the policy says of its choices, as bars and traces below the
+    picture: values, action probabilities or Q values. The report then shows them as a curve."""
 
 
 class Clips(Section):

@@ -56,6 +56,8 @@ def encoder_errors(config: Mapping) -> Iterator[tuple[str, str]]:
     for key in _ONLY_X264:
         if config["encode"][key] is not None:
             yield f"encode.{key}", f"{key} is an option of x264"
+    if describe(config["env"]).has_atlas and config["overlay"]["signals"]:
+        yield "overlay.signals", "its pictures have no room for signals"
     most = MOST_PICTURES - 2  # besides the empty track and the reset
     if describe(config["env"]).has_atlas and (config["max_episode_steps"] or 0) > most:
         yield "max_episode_steps", f"an assembled episode has at most {most:,} steps"

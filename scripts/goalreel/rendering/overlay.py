@@ -1,8 +1,8 @@
-"""The overlay: captions and the HUD, as layers over a shard's frames.
+"""The overlay: captions, the HUD and signals, as layers over a shard's frames.
 
 `add_overlay` adds them. In Mountain Car the text is in rows that the car never reaches. Elsewhere
-small frames are enlarged, and the text is in bands above and below. The overlay depends only on the
-episode.
+small frames are enlarged, and the text is in bands above and below. Signals are in a band below
+all. The overlay depends only on the episode.
 """
 
 from collections.abc import Callable
@@ -18,6 +18,7 @@ from goalreel.rendering.blocks import BlockLayer
 from goalreel.rendering.captions import caption
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import NOTHING, Layer, Patches, join
+from goalreel.rendering.signals import count_rows, signal_layers
 from goalreel.rendering.text import Canvas
 from goalreel.simulation.trajectories import Trajectories
 
@@ -36,6 +37,8 @@ class TextRows(NamedTuple):
     caption_room: int  # the most columns
     hud_top: int
     hud_size: float
+    signals_top: int
+    signals_height: int  # of each row
 
     def caption(self, canvas: Canvas, text: str) -> Patches:
         """Return the patch of a caption."""
@@ -43,7 +46,7 @@ class TextRows(NamedTuple):
 
 
 # Over a Mountain Car's track the caption ends before the flag, and the HUD is below the hill.
-TRACK_ROWS = TextRows(7, 18, 520, 374, _HUD_SIZE)
+TRACK_ROWS = TextRows(7, 18, 520, 374, _HUD_SIZE, 400, 64)
 
 
 def captions(template: str, trajectories: Trajectories, env: str, unit: str) -> list[str] | None:
@@ -60,18 +63,25 @@ def add_overlay(
     hud: bool,
     track: bool = False,
     scale: int | None = None,
+    signals: bool = False,
 ) -> FrameCache:
-    """Return a shard's frames with its overlay: the caption of each episode, and the HUD.
+    """Return a shard's frames with its overlay: each episode's caption, the HUD, and the signals.
 
     With `track`, each episode begins with a frame of Mountain Car's empty track, to which all
     others refer in an assembled film. `scale` enlarges images, None by `fitting_scale`. Raises
-    GoalreelError if the frames do not show these trajectories.
+    GoalreelError if the frames do not show these trajectories, or if these have no signals.
     """
     if cache.source != trajectories.digest():
         raise GoalreelError(
             "frames: They do not show these trajectories. Delete them to make them again."
         )
-    cache, rows = add_bands(cache, scale, texts is not None, hud)
+    if signals and not trajectories.signals:
+        raise GoalreelError(
+            "overlay.signals: The policy says nothing of its choices. Return (actions, signals) "
+            "from its function, or remove overlay.signals."
+        )
+    rows_below = count_rows(trajectories) if signals else 0
+    cache, rows = add_bands(cache, scale, texts is not None, hud, rows_below)
     canvas, (images,), resets = Canvas(cache.background), cache.layers, cache.offsets[:-1]
     added = resets if track else resets[:0]
     # Mountain Car's background is the empty track.
@@ -84,6 +94,9 @@ def add_overlay(
         for layer in hud_layers(canvas, rows, trajectories, env):
             # The added frames show the values of a reset.
             layers.append(replace(layer, index=np.insert(layer.index, added, 0)))
+    if signals:
+        place = rows.signals_top, rows.signals_height, rows.hud_size
+        layers += signal_layers(canvas, trajectories, *place)
     return replace(cache, layers=tuple(layers), offsets=offsets)
 
 
@@ -99,28 +112,36 @@ def fitting_scale(size: tuple[int, int]) -> int:
 
 
 def add_bands(
-    cache: FrameCache, scale: int | None, caption: bool = False, hud: bool = False
+    cache: FrameCache,
+    scale: int | None,
+    caption: bool = False,
+    hud: bool = False,
+    signals: int = 0,
 ) -> tuple[FrameCache, TextRows]:
     """Enlarge the images of a BlockLayer, with a band above for captions and one below for the HUD.
 
-    Odd sides become even by repeating the last row or column. Frames with a background stay as they
-    are, without bands. Also return the rows of text in the frames.
+    A band below has rows for `signals`. Odd sides become even by repeating the last row or column.
+    Frames with a background stay as they are, except for signals. Also return the rows of text in
+    the frames.
     """
     (images,) = cache.layers
     if not isinstance(images, BlockLayer):
-        return cache, TRACK_ROWS
+        below = np.full((signals * TRACK_ROWS.signals_height, *cache.background.shape[1:]), _PAPER)
+        whole = np.concatenate([cache.background, below.astype(np.uint8)])
+        return replace(cache, background=whole), TRACK_ROWS
     scale = scale or fitting_scale(images.size)
     # An odd image gains a row or column, which its blocks repeat.
     height, width = (length + length % 2 * (scale % 2) for length in images.size)
     size = min(max(round(0.03 * width * scale), 14), 40)
     band = -(-size * 3 // 2 // 16) * 16  # whole macroblocks, so that only those of the image change
     inset = (band - round(1.25 * size)) // 2  # centers capitals in a band
-    rows = (band * caption + height * scale + band * hud), width * scale
+    top = band * caption + height * scale + band * hud
+    rows = top + 2 * band * signals, width * scale
     background = np.full((*rows, 3), _PAPER, np.uint8)
     images = replace(images, size=(height, width), scale=scale, top=band * caption)
     images.paste(background, 0)
     cache = replace(cache, background=background, layers=(images,))
-    return cache, TextRows(inset, size, rows[1] - size, rows[0] - band + inset, size)
+    return cache, TextRows(inset, size, rows[1] - size, top - band + inset, size, top, 2 * band)
 
 
 def empty_track(background: np.ndarray, env: str, hud: bool) -> tuple[np.ndarray, tuple[int, int]]:

@@ -50,7 +50,7 @@ class RunAttempts:
     caches: Sequence[Path]  # frame caches of its shards
     atlas: Path | None  # None for an environment without one
     learned: Path | None  # the file of a trained policy
-    config: Mapping  # env, overlay.caption, overlay.hud, render, unit
+    config: Mapping  # env, overlay, render, unit
 
     @cached_property
     def rows(self) -> Attempts:
@@ -79,8 +79,9 @@ class RunAttempts:
         """Return the frames of the attempts in `numbers`, by (reach, attempt)."""
         env, hud = self.config["env"], self.config["overlay.hud"]
         texts = captions(self.config["overlay.caption"], played, env, self.config["unit"])
-        scale, rows = self.config["render.scale"], played.episodes
-        yuv = Yuv420p(add_overlay(cache, played, env, texts, hud, False, scale))
+        scale, signals = self.config["render.scale"], self.config["overlay.signals"]
+        yuv = Yuv420p(add_overlay(cache, played, env, texts, hud, False, scale, signals))
+        rows = played.episodes
         return [
             AttemptFrames(numbers[pair], rows.row(place), yuv, cache.episode(place))
             for place, pair in enumerate(rows.pairs())

@@ -1,6 +1,6 @@
 """Write the report: a web page that plays the film, lists its episodes and shows the plots."""
 
-from goalreel.stage_program import stage
+from goalreel.stage_program import Shards, stage
 
 
 @stage
@@ -20,6 +20,7 @@ def report(
     grid=None,
     swarm=None,
     training_progress=None,
+    signals: Shards = (),
 ):
     from goalreel.provenance.checksums import SUMS, read_sums
     from goalreel.report.page import Sources, write_report
@@ -34,6 +35,7 @@ def report(
         tables=[path for path in (episodes, attempts) if path],
         plots=plot_paths,
         frames=frames,
+        signals=signals,
         summary=summary,
         views=views,
         artifacts=[path for path in stages if path],

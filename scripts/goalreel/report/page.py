@@ -31,6 +31,7 @@ from goalreel.rendering.blocks import enlarge_pixels
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.report.episode_table import read_table
 from goalreel.report.page_rows import Totals, columns, write_rows
+from goalreel.report.signal_curves import signal_curves
 from goalreel.report.statistics import Interval, format_decimals
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -46,6 +47,7 @@ class Sources:
     tables: Sequence[Path]  # filmed episodes and, for a run of reaches, all attempts
     plots: Sequence[Path]  # SVG files
     frames: Path  # the frame cache of the first shard
+    signals: Sequence[Path]  # the trajectories whose signals it shows
     summary: Path  # summary.json
     views: Mapping[str, Path]  # other videos by title
     artifacts: Sequence[Path]  # the files whose specs the page shows
@@ -71,8 +73,9 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
             (temporary / name).write_bytes((TEMPLATES / name).read_bytes())
         _write_poster(temporary / "poster.png", sources.frames, film.size)
         table = read_table(sources.tables[0], columns(unit, bool(spec.config["film.select"])))
-        rows = write_rows(temporary / "data.js", table, spec.config["film.fps"], unit)
-        page = _page(sources, film, rows, spec, temporary)
+        curves = signal_curves(sources.signals, len(table))
+        rows = write_rows(temporary / "data.js", table, spec.config["film.fps"], unit, curves)
+        page = _page(sources, film, rows, spec, temporary, curves is not None)
         if embed:
             for path in temporary.iterdir():
                 path.unlink()
@@ -91,7 +94,9 @@ def _write_poster(path: Path, frames: Path, size: tuple[int, int]) -> None:
     Image.fromarray(image).save(path, optimize=True)
 
 
-def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec, folder: Path) -> str:
+def _page(
+    sources: Sources, film: VideoIndex, rows: Totals, spec: Spec, folder: Path, has_curves: bool
+) -> str:
     """Return the page. folder: its files, whose contents are in the page if they are embedded."""
     config, results = spec.config, sources.film.parent
     specs = {os.path.relpath(path, results): read_spec(path) for path in sources.artifacts}
@@ -116,6 +121,7 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec, folder: 
         remarks=spec.remarks,
         title=_title(rows, summary["episodes"]),
         rows=rows,
+        has_curves=has_curves,
         played=summary["episodes"],
         spreads=[
             ("Return", *statistics[0], rows.returns, rows.decimals),

@@ -1,6 +1,7 @@
 """Write the table of episodes as JavaScript data for the report."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,8 +54,10 @@ def outcomes(rows: pd.DataFrame, unit: str) -> np.ndarray:
     return np.select(ended, range(len(ended)), len(ended)).astype(np.int8)
 
 
-def write_rows(path: Path, table: pd.DataFrame, fps: int, unit: str) -> Totals:
-    """Write the rows of a table with `columns(unit)`, in film order, to a script.
+def write_rows(
+    path: Path, table: pd.DataFrame, fps: int, unit: str, curves: Mapping | None = None
+) -> Totals:
+    """Write the rows of a table with `columns(unit)`, in film order, and signal_curves to a script.
 
     Raises GoalreelError if there are more rows than a page can hold.
     """
@@ -72,7 +75,8 @@ def write_rows(path: Path, table: pd.DataFrame, fps: int, unit: str) -> Totals:
         stream.write(f'"outcomes":{json.dumps(names)},"pieces":[\n')
         for number, piece in enumerate(pieces):
             stream.write(",\n" * (number > 0) + piece)
-        stream.write(f'\n],"decimals":{decimals}}};\n')
+        signals = json.dumps(curves, separators=(",", ":"))
+        stream.write(f'\n],"signals":{signals},"decimals":{decimals}}};\n')
     found = dict(zip(names, np.bincount(ended, minlength=len(names)).tolist(), strict=True))
     spreads = (spread_of(table[name], table[unit]) for name in ("steps", "return"))
     return Totals(len(table), found, *spreads, decimals)

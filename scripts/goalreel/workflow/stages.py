@@ -118,7 +118,7 @@ _OPENGL = ("render.opengl", "render.quality")
 _PLAYED = (*_ENVIRONMENT, "policy", "check_determinism", *_OPENGL)
 _FILM = ("env", "film.fps", "card_frames")
 _PAGE = ("colors.css", "report.css", "report.html.j2", "report.js")
-_TEXTS = ("overlay.caption", "overlay.hud")
+_TEXTS = ("overlay.caption", "overlay.hud", "overlay.signals")
 _IMPORTED = {"recording": "import_recording"}  # the stage that imports what a policy plays
 _VIDEO = ("env", "film.fps", "view_encoder")
 _EPISODES = {"frames": _frames, "trajectories": "simulate"}
@@ -373,6 +373,7 @@ _VIEWS = {
             "grid": _unless_embedded("grid"),
             "swarm": _unless_embedded("swarm"),
             "training_progress": _unless_embedded("training_progress"),
+            "signals": lambda run: "simulate" if run.value("overlay.signals") else None,
         },
         outputs={
             "output": _reported(

@@ -20,6 +20,7 @@ const [share, shareLow, shareHigh] = ["share", "share_low", "share_high"].map((n
   GOALREEL.pieces[0][name] ? column(name, Float64Array) : null,
 );
 GOALREEL.pieces = null;
+const signals = GOALREEL.signals;
 const byId = (id) => document.getElementById(id);
 const film = byId("film");
 const finder = byId("finder");
@@ -266,7 +267,9 @@ function play() {
 }
 
 function update() {
-  const episode = episodeAt(Math.floor(film.currentTime * fps));
+  const shown = Math.floor(film.currentTime * fps);
+  const episode = episodeAt(shown);
+  if (signals) mark(episode, shown - frame[episode]);
   if (episode === current) return;
   byId(`episode-${current}`)?.setAttribute("aria-selected", "false");
   current = episode;
@@ -281,6 +284,34 @@ function update() {
     bringIntoView(episode);
   }
   byId(`episode-${episode}`)?.setAttribute("aria-selected", "true");
+}
+
+// The curves of the policy's signals in the episode that the film shows, and a slider on them.
+function drawCurves(episode) {
+  const [first, ranges] = [episode * signals.points, []];
+  const lines = Object.entries(signals.of).map(([name, { low, high, curves }]) => {
+    const line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
+    const points = Array.from({ length: signals.points }, (_, place) => {
+      const value = curves.charCodeAt(first + place);
+      return `${place},${low[episode] === high[episode] ? 128 : 255 - value}`;
+    });
+    line.setAttribute("points", points.join(" "));
+    ranges.push(`${name} ${signed(String(low[episode]))} to ${signed(String(high[episode]))}`);
+    return line;
+  });
+  byId("curves").setAttribute("viewBox", `0 -8 ${signals.points - 1} 271`);
+  byId("curves").replaceChildren(...lines);
+  byId("ranges").textContent = ranges.join(" · ");
+  byId("step").max = steps[episode];
+}
+
+function mark(episode, step) {
+  if (episode !== current) drawCurves(episode);
+  byId("step").value = Math.max(step, 0);
+}
+
+function seekStep(step) {
+  film.currentTime = moment(frame[current] + step);
 }
 
 // The strip: a second, hidden video seeks evenly spaced steps of the selected episode, whose frames
@@ -468,6 +499,11 @@ film.addEventListener("error", () => {
 });
 if (film.error) byId("broken").hidden = false; // the error came before this script ran
 
+if (signals) {
+  for (const signal of Object.values(signals.of)) signal.curves = atob(signal.curves);
+  byId("step").addEventListener("input", () => seekStep(byId("step").valueAsNumber));
+  byId("drop").addEventListener("click", () => seekStep(signals.drop[current]));
+}
 byId("strip").replaceWith(emptyStrip()[0]);
 widths();
 new ResizeObserver(fit).observe(finder);

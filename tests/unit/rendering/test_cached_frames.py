@@ -97,7 +97,7 @@ def test_memory_does_not_grow_with_the_frames(episodes, memory, tmp_path):
     spec = {"stage": "simulate", "config": config, "shard": {"first": 0, "count": episodes}}
     limited("simulate.py", memory, ["--trajectories", files[0], "--frames", files[1]], spec)
     config = {"env": env, "unit": "reach", "film.fps": 30, "film_encoder": QP, "render.scale": None}
-    config |= {"overlay.caption": "{seed}", "overlay.hud": True}
+    config |= {"overlay.caption": "{seed}", "overlay.hud": True, "overlay.signals": False}
     config["title_card"] = {"policy": "random", "count": episodes, "frames": 1}
     inputs = ["--frames", files[1], "--trajectories", files[0], "--output", files[2]]
     limited("encode.py", memory, inputs, {"stage": "encode", "config": config})

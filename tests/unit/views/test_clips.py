@@ -27,7 +27,13 @@ from goalreel.views.clips import choose_clips, write_clips
 from goalreel.views.triggers import select_episodes, select_steps
 
 SHAKY = {"name": "pump", "epsilon": 0.45}
-CONFIG = {"env": DISCRETE, "overlay.caption": "", "overlay.hud": False, "render.scale": 1}
+CONFIG = {
+    "env": DISCRETE,
+    "overlay.caption": "",
+    "overlay.hud": False,
+    "overlay.signals": False,
+    "render.scale": 1,
+}
 CONFIG |= {"film.fps": 30, "view_encoder": LOSSLESS, "unit": "reach"}
 SPEC = parse_spec(json.dumps({"stage": "clips", "config": CONFIG}))
 OPTIONS = {"episode_trigger": "capped_cubic", "step_trigger": None}

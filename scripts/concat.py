@@ -1,7 +1,4 @@
-"""Join the segments of all shards into the film, with a chapter for each episode.
-
-It first pads segments with smaller frames.
-"""
+"""Join all segments, padded to one size, into the film, with a chapter for each episode."""
 
 from goalreel.stage_program import Shards, stage
 

@@ -28,10 +28,7 @@ def paste(canvas: np.ndarray, pixels: np.ndarray, top: int, left: int) -> np.nda
 
 
 def spread(items: Sequence, count: int) -> list:
-    """Return at most `count` items, evenly spaced from the first to the last.
-
-    A count of 1 returns the middle item.
-    """
+    """Return at most `count` items, evenly spaced from first to last; 1 gives the middle one."""
     if count >= len(items):
         return list(items)
     if count == 1:

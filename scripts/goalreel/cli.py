@@ -117,10 +117,7 @@ def _deleted(error: UnusableFileError) -> bool:
 
 
 def _fail(message: str, **facts) -> None:
-    """Print a message and exit with status 1.
-
-    If a workflow started this job, the log ends with a line for `read_failure`.
-    """
+    """Print a message, for a workflow also the line that `read_failure` reads, and exit with 1."""
     print(f"error: {message}", file=sys.stderr)
     if results_folders():
         noted = {"error": message, "unusable": [], "stopped": False} | facts

@@ -115,10 +115,7 @@ def quoted(value: object) -> str:
 
 
 def needs_package(what: str, package: str, requirement: str = "") -> str:
-    """Return the message about a package that is not installed.
-
-    what: the value or view that needs it, at the start of a sentence. requirement: for pip
-    """
+    """Return the message about a missing package; `what` needs it, and `requirement` is for pip."""
     command = f"pip install {shlex.quote(requirement or package)}"
     return f"{what} needs the package {package}. Install it: {command}\n  Python: {sys.executable}"
 
@@ -147,9 +144,6 @@ def format_duration(seconds: float) -> str:
 
 
 def shortened(message: str, most: int) -> list[str]:
-    """Return at most `most` lines of a message: the first, and the last ones of a longer message.
-
-    Markers below the lines of a traceback are skipped.
-    """
+    """Return at most `most` lines of a message, the first and the last ones, without markers."""
     lines = [line for line in message.splitlines() if line.strip(" ^~")] or [""]
     return lines if len(lines) <= most else [lines[0], *lines[1 - most :]]

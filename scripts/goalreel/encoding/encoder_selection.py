@@ -1,7 +1,4 @@
-"""Choose the encoder of a film and its settings from the section `encode`.
-
-The Snakefile imports this module, so it does not import NumPy.
-"""
+"""Choose a film's encoder and settings. The Snakefile imports this, so it avoids NumPy."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -74,10 +71,7 @@ def x264(config: Mapping) -> dict:
 
 
 def cards(config: Mapping, choice: EncoderChoice) -> int:
-    """Return the frames before each episode.
-
-    An episode that is assembled from a coded atlas needs one of the empty track, its reference.
-    """
+    """Return the frames before each episode, at least the empty track if a coded atlas needs it."""
     frames = card_frames(config["overlay"]["title_card"], config["film"]["fps"])
     return max(frames, 1) if choice.assembled else frames
 

@@ -1,7 +1,4 @@
-"""Run ffmpeg with frames on its standard input and report its errors.
-
-The binary comes from imageio-ffmpeg, or from the environment variable IMAGEIO_FFMPEG_EXE.
-"""
+"""Run imageio-ffmpeg's binary, or IMAGEIO_FFMPEG_EXE, with frames on its standard input."""
 
 import contextlib
 import hashlib
@@ -71,10 +68,7 @@ def output(arguments: list[str], frames: Iterable) -> bytes:
 
 
 def count_frames(path: str | os.PathLike, threads: int) -> tuple[int, str]:
-    """Decode the video of a file and return (number of frames, warnings of the decoder).
-
-    Raises GoalreelError if ffmpeg fails.
-    """
+    """Decode a video; return (frames, the decoder's warnings). Raises GoalreelError as `run`."""
     # Without "file:" a name such as "a:b.mp4" would be read as a protocol.
     arguments = ["-threads", str(threads), "-i", f"file:{path}", "-map", "0:v:0"]
     arguments += ["-fps_mode", "passthrough", "-progress", "pipe:1", "-f", "null", "-"]
@@ -97,10 +91,7 @@ class Stream:
     def __init__(
         self, arguments: list[str], own_group: bool = False, output: IO[bytes] | None = None
     ) -> None:
-        """Start ffmpeg with arguments.
-
-        In its own process group Ctrl-C reaches only the caller, who can then finish the file.
-        """
+        """Start ffmpeg, in a group of its own if Ctrl-C must reach only the caller."""
         # Number of buffers accepted, the last buffer, and the bytes taken by each write of it.
         # They share one attribute so that an interrupt never sees a partial update.
         self._last: tuple[int, memoryview, list[int]] = (0, _EMPTY, [])
@@ -150,10 +141,7 @@ class Stream:
         self._write_pending()
 
     def finish(self) -> int:
-        """Wait until ffmpeg ends and return the number of buffers written.
-
-        Call it again if an interrupt breaks the wait.
-        """
+        """Wait until ffmpeg ends, again after an interrupt, and return the number of buffers."""
         if stderr := self.end():
             say(stderr)  # warnings go to the log of the job
         return self.written

@@ -81,10 +81,8 @@ def recording(path: Path, size: tuple[int, int], rate: Fraction, encode: Mapping
 
 
 def intra_stream(size: tuple[int, int], rows: int, qp: int, thorough: bool = False) -> list[str]:
-    """Return the ffmpeg arguments for an Annex B stream of I slices on the standard output.
-
-    rows: macroblock rows per slice; thorough: save a few percent of bytes in 50 times the time.
-    """
+    """Return the ffmpeg arguments for an Annex B stream of I slices on the standard output."""
+    # rows: macroblock rows per slice; thorough: save some percent of bytes in 50 times the time
     slices = f"slice-max-mbs={rows * size[0] // 16}"
     return [
         *_raw_frames("yuv420p", size, Fraction(25), _BT709),

@@ -27,10 +27,7 @@ _SHARES = 1, 2, 2  # pixels per sample of Y, U and V in each direction
 
 
 class Yuv420p:
-    """The frames of a frame cache in yuv420p, as (H * 3 / 2, W) uint8 arrays.
-
-    size: (width, height) in pixels
-    """
+    """The frames of a frame cache, of (width, height) `size`, as yuv420p (H * 3 / 2, W) uint8."""
 
     def __init__(self, cache: FrameCache):
         """Convert the background and every patch of `cache`, whose frames have even sides."""
@@ -135,15 +132,12 @@ def planes(picture: np.ndarray) -> Planes:
 
 
 def whole_planes(frame: np.ndarray) -> Planes:
-    """Convert an RGB frame, (H, W, 3) with even sides, to planes padded to whole macroblocks.
-
-    The padding repeats the last row and column. Decoders crop it.
-    """
+    """Convert an RGB frame, (H, W, 3) with even sides, to planes padded by `pad_planes`."""
     return pad_planes(planes(planar(frame)))
 
 
 def pad_planes(picture: Planes) -> Planes:
-    """Return the planes of pictures, (..., h, w) each, padded as by `whole_planes`."""
+    """Repeat the last row and column of planes, (..., h, w) each, to whole macroblocks."""
     down, across = (-length % SIDE for length in picture[0].shape[-2:])
     others = [(0, 0)] * (picture[0].ndim - 2)
     shown = zip(picture, _SHARES, strict=True)

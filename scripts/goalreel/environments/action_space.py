@@ -49,10 +49,7 @@ class ActionSpace:
             raise GoalreelError(f"policy.name: {problem}. Use another policy.")
 
     def from_uniform(self, draws: Sequence[np.ndarray]) -> np.ndarray:
-        """Return uniformly random actions, (num_envs, *stored_shape).
-
-        draws: (num_envs,) floats in [0, 1) for each number of an action.
-        """
+        """Return actions, (num_envs, *stored_shape), of draws in [0, 1), (num_envs,) per number."""
         unit = np.stack(draws, axis=1)
         if self.is_integer:
             chosen = self.low + np.floor(unit * (self.high - self.low + 1))

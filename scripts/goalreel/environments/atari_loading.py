@@ -5,7 +5,6 @@ colors. The seed only affects the random generator that decides which actions ar
 serialized state of ALE holds this std::mt19937 in text form: 624 words and a position. This module
 therefore replaces the words in a saved state, and restores it instead of loading the game. It first
 verifies once that the result equals the state after a real load.
-
 Source: `load_game` and `seed_game` in ale_py/env.py (0.12.1). The state's format was found by
 experiment.
 """

@@ -1,7 +1,4 @@
-"""The names of the numbers in states and of the actions of environments.
-
-Source: Gymnasium's documentation (1.4.0), gymnasium.farama.org/environments, in shorter words.
-"""
+"""The names of numbers in states and of actions, after gymnasium.farama.org (1.4.0)."""
 
 from collections.abc import Sequence
 

@@ -38,10 +38,7 @@ class SubEnvs(Protocol):
         """Return what MuJoCo draws, `num_poses` arrays (num_envs,). Others lack this method."""
 
     def frames(self) -> Sequence:
-        """Return the frame that `env.render()` gives for each, as an array or a BlockFrame.
-
-        Only sub-environments that Gymnasium steps have this method.
-        """
+        """Return each frame of `env.render()`, an array or BlockFrame. Only Gymnasium's have it."""
 
     def take(self, mask: np.ndarray) -> "SubEnvs":
         """Return the sub-environments that a (num_envs,) boolean mask selects."""
@@ -87,10 +84,7 @@ def take_rows(batch: Batch, rows: int | slice) -> Batch:
 
 
 def make_environment(config: Mapping) -> Environment:
-    """Return the environment of a stage's configuration.
-
-    The keys env_kwargs, env_wrappers and max_episode_steps are optional.
-    """
+    """Return the environment of a stage's configuration, whose keys but `env` are optional."""
     env, kwargs = config["env"], config.get("env_kwargs") or {}
     if describe(env).computed:
         from goalreel.environments.mountain_car import ENVIRONMENTS

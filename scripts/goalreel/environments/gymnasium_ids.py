@@ -125,10 +125,7 @@ def _render_without_screen() -> None:
 
 
 def load_creator(env: str) -> Callable:
-    """Return the class or function that makes an environment.
-
-    Raises GoalreelError, without a key, if it cannot be imported or filmed.
-    """
+    """Return what makes an environment. Raises GoalreelError, without a key, if it is unusable."""
     from gymnasium.envs.registration import load_env_creator
 
     point = find_spec(env).entry_point
@@ -252,10 +249,8 @@ def argument_errors(
 
 
 def environment_fps(env: str, kwargs: Mapping) -> float:
-    """Return the frames per second of an environment, 30 if it has none.
-
-    MuJoCo environments have theirs only in instances.
-    """
+    """Return the frames per second of an environment, 30 if it has none."""
+    # MuJoCo environments have theirs only in instances.
     if fps := _fps_of(load_creator(env)):
         return fps
     with contextlib.suppress(Exception):  # the simulation reports errors of the constructor
@@ -285,10 +280,7 @@ def _fps_of(maker: object) -> float | None:
 
 
 def environment_tools(env: str, wrappers: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the installed packages, except Gymnasium, whose versions affect an environment.
-
-    wrappers: the modules of its wrappers
-    """
+    """Return the packages, except Gymnasium, whose versions affect an environment."""
     imported = _modules(env, wrappers)
     modules = {module.split(".")[0] for module in imported}
     for start, late in LATE.items():
@@ -317,11 +309,8 @@ def _is_installed(path: str) -> bool:
 
 
 def environment_files(env: str, wrappers: Collection[str] = ()) -> dict[str, str]:
-    """Return the sha256 of each module that registers or defines an environment, by name.
-
-    Modules of installed packages are skipped, because their version is known.
-    wrappers: the modules of its wrappers
-    """
+    """Return the sha256 of each module that registers or defines an environment, by name."""
+    # Modules of installed packages are skipped, because their version is known.
     if describe(env).computed:
         return {}
     digests = {}

@@ -119,10 +119,7 @@ class MarioEnv(gymnasium.Env):
         return self._obs(), reward, over, False, self.info()
 
     def advance(self, action: int, frames: int = 1) -> tuple[float, bool]:
-        """Play an action for some frames, or until the game is over, without observations.
-
-        Returns: the sum of rewards, and whether the game is over
-        """
+        """Play an action for some frames. Return the sum of rewards, and whether the game ended."""
         total = 0.0
         for _ in range(frames):
             if not self._stickiness or self.np_random.random() >= self._stickiness:

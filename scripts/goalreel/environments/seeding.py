@@ -41,10 +41,7 @@ def episode_seeds(root_seed: int, reaches: np.ndarray, attempt: int) -> np.ndarr
 
 
 class Pcg64(NamedTuple):
-    """Many PCG64 generators: their 128-bit states and increments, in (n,) uint64 halves.
-
-    The object is immutable, so drawing returns a new one.
-    """
+    """Immutable PCG64 generators: their 128-bit states and increments, in (n,) uint64 halves."""
 
     state_high: np.ndarray
     state_low: np.ndarray
@@ -71,10 +68,8 @@ def reset_generators(seeds: np.ndarray) -> Pcg64:
 
 
 def uniform(seeds: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return `np.random.default_rng(seed).uniform(low, high)` for each seed: (numbers, seeds).
-
-    low, high: (numbers,) float64.
-    """
+    """Return `np.random.default_rng(seed).uniform(low, high)` of each seed: (numbers, seeds)."""
+    # low, high: (numbers,) float64
     generators, rows = reset_generators(seeds), []
     for first, end in zip(low, high, strict=True):
         generators, doubles = generators.random()

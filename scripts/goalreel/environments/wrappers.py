@@ -1,7 +1,4 @@
-"""Find, check and apply the wrappers of the option `env_wrappers`.
-
-Imported while the Snakefile is parsed.
-"""
+"""Find, check and apply the wrappers of `env_wrappers`. The Snakefile imports it."""
 
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,10 +19,7 @@ def named(wrapper: str | Mapping) -> tuple[str, Mapping]:
 
 
 def find_wrapper(name: str) -> Callable:
-    """Return the wrapper "module:callable", whose module may be in the working directory.
-
-    Raises GoalreelError if the module cannot be imported, or has no such callable.
-    """
+    """Return "module:callable", also of the working directory. Raises GoalreelError without it."""
     module_name, _, attribute = name.partition(":")
     try:
         module = ids.import_module(module_name)
@@ -47,10 +41,7 @@ def wrapper_modules(wrappers: Sequence[str | Mapping]) -> list[str]:
 
 
 def apply_wrappers(env, wrappers: Sequence[str | Mapping]):
-    """Return an environment in its wrappers, the first innermost.
-
-    Raises GoalreelError if a wrapper cannot be made, or does not return an environment.
-    """
+    """Return an environment in its wrappers, the first innermost. Raises OptionError."""
     for wrapper in wrappers:
         name, kwargs = named(wrapper)
         try:
@@ -93,10 +84,7 @@ def sticky_options(config: Mapping) -> dict[str, object]:
 
 
 def spaces_of(config: Mapping) -> dict[str, object]:
-    """Return the spaces of an environment in its wrappers, {} if it cannot be made here.
-
-    Raises GoalreelError if a wrapper does not accept its arguments or the environment.
-    """
+    """Return the spaces of an environment in its wrappers, {} if it cannot be made here."""
     try:
         wrapped = ids.make_quietly(config["env"], config["env_kwargs"])
         wrapped = apply_wrappers(wrapped, config["env_wrappers"])

@@ -42,10 +42,8 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
-    """Yield a temporary folder of the same name, and move it to `path` as `replacing` does.
-
-    An existing folder is removed first, as no portable call swaps two folders.
-    """
+    """Yield a temporary folder of the same name, and move it to `path` as `replacing` does."""
+    # An existing folder is removed first, as no portable call swaps two folders.
     path = Path(path)
     with _temporary_folder(path) as folder:
         temporary = folder / path.name
@@ -58,10 +56,8 @@ def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _temporary_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder next to `path`, and remove it and those of dead writers at the end.
-
-    A writer on another machine counts as dead after a day.
-    """
+    """Yield a temporary folder next to `path`, and remove it and those of dead writers at last."""
+    # A writer on another machine counts as dead after a day.
     prefix, host = f".{path.name}.goalreel-", socket.gethostname()
     path.parent.mkdir(parents=True, exist_ok=True)
     for entry in os.scandir(path.parent):
@@ -92,11 +88,8 @@ def write_text(path: str | os.PathLike, text: str) -> None:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Put a file of the run at `target`: a hard link if possible, else a copy.
-
-    A link takes no space and keeps its content, because goalreel replaces results and never
-    modifies them in place.
-    """
+    """Put a file of the run at `target`: a hard link if possible, else a copy."""
+    # A link keeps its content: goalreel replaces results and never modifies them in place.
     try:
         os.link(source.resolve(), target)
     except OSError:  # different file system, or no support for links

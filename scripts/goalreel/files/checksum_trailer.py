@@ -34,12 +34,7 @@ def append_trailer(path: str | os.PathLike) -> None:
 
 
 def check_trailer(path: str | os.PathLike) -> None:
-    """Check that a file has not changed since it was written.
-
-    Raises:
-        GoalreelError: the file cannot be read.
-        UnusableFileError: the trailer is missing, or its SHA-256 does not match.
-    """
+    """Raise GoalreelError for an unreadable file, UnusableFileError unless its SHA-256 matches."""
     with reporting_damage(path), Path(path).open("rb") as stream:
         body = max(stream.seek(0, os.SEEK_END) - LENGTH, 0)
         stream.seek(body)

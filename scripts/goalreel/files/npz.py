@@ -88,11 +88,7 @@ def names_in(archive: zipfile.ZipFile) -> list[str]:
 
 
 def read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    """Read an array of an open .npz file.
-
-    Raises KeyError if the name is unknown, one of damage.BROKEN if the array is corrupt or holds
-    objects.
-    """
+    """Read an array of an open file. Raises KeyError, or one of damage.BROKEN if it is corrupt."""
     # In one piece, because zipfile compares the checksum only at the end.
     content = io.BytesIO(archive.read(f"{name}.npy"))
     try:

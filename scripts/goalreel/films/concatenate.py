@@ -1,7 +1,4 @@
-"""Join all segments into the film without encoding again.
-
-The film has one chapter per filmed episode.
-"""
+"""Join all segments into the film without encoding again, with a chapter per filmed episode."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence

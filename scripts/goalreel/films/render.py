@@ -29,10 +29,8 @@ def render_states(trajectories: Trajectories, atlas: Atlas, env: str, spec: Spec
 
 
 def render_poses(path: Path, trajectories: Trajectories, config: Mapping, spec: Spec) -> int:
-    """Write the frames that MuJoCo draws of a shard's poses, and return their number.
-
-    config: the stage's, with the options of its environment
-    """
+    """Write the frames that MuJoCo draws of a shard's poses, and return their number."""
+    # config: the stage's, with the options of its environment
     environment, shown = make_environment(config), trajectories.poses
     with npz.writing(path) as add:
         writer = FrameCacheWriter(add, path.parent)
@@ -49,11 +47,8 @@ def render_poses(path: Path, trajectories: Trajectories, config: Mapping, spec: 
 
 
 def find_images(keys: np.ndarray, atlas: Atlas, env: str) -> tuple[np.ndarray, Atlas]:
-    """Return the image index of each key, (n,) int64, and an atlas that contains all of them.
-
-    Rounding at the edge of a pixel can give a key that the atlas lacks. Such images are rendered
-    and appended.
-    """
+    """Return the image index of each key, (n,) int64, and an atlas that contains all of them."""
+    # Rounding at the edge of a pixel can give a key that the atlas lacks. It is added.
     images = atlas.find(keys)
     if (images >= 0).all():
         return images, atlas

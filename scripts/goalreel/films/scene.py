@@ -1,7 +1,4 @@
-"""Open the scene of a run: its environment and its policy.
-
-Every stage that plays episodes starts with `open_scene`.
-"""
+"""Open the scene of a run, its environment and its policy, for every stage that plays."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

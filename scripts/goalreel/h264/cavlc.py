@@ -115,10 +115,7 @@ def _put_zeros(values, lengths, places, total, size: int) -> None:
 
 
 def join_codewords(codewords: Codewords, rows: np.ndarray) -> list[np.ndarray]:
-    """Concatenate the codewords of each run of rows: (n,) uint8, one bit per element.
-
-    rows: (runs + 1,) offsets of the runs, in rows.
-    """
+    """Return the bits, (n,) uint8, of each run of rows, given the (runs + 1,) row offsets."""
     present = codewords.lengths > 0
     lengths, values = codewords.lengths[present], codewords.values[present]
     ends = np.cumsum(lengths, dtype=np.int32)  # int32 suffices: a chunk has a few million bits

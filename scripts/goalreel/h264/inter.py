@@ -3,7 +3,6 @@
 Every macroblock is skipped, or predicted with a zero motion vector plus a residual. A slice
 therefore depends only on the reference samples at its own place, and fits every picture that
 refers to the same reference.
-
 Source: Rec. ITU-T H.264, 7.3.4 (slice data), 7.3.5 (macroblock layer).
 """
 

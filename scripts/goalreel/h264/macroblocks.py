@@ -105,10 +105,7 @@ def cut(
 
 
 def _pasted(under: np.ndarray, patches: Sequence, boxes: np.ndarray, side: int) -> np.ndarray:
-    """Return the macroblocks of one plane with the patches pasted in, (n, side, side) int16.
-
-    patches: (place, samples) each; boxes: (patches, 4) from `cut`.
-    """
+    """Return a plane's macroblocks, (n, side, side) int16, with (place, samples) patches."""
     canvas, shown = under.copy(), [np.empty((0, side, side), np.int16)]
     for (place, samples), (t, lft, b, r) in zip(patches, (boxes * side).tolist(), strict=True):
         canvas[place] = samples

@@ -2,7 +2,6 @@
 
 There are two kinds of streams. In a chained stream each picture refers to the one before it. In
 any other stream the pictures of an episode refer to its first one.
-
 Source: Rec. ITU-T H.264, 7.3.2.1 and 7.3.2.2, A.2 (profiles), A.3.1 (levels), Annex E (video
 usability information); ISO/IEC 14496-15, 5.3.3 (avcC).
 """
@@ -54,10 +53,8 @@ class StreamParameters:
 
     @property
     def length_bytes(self) -> int:
-        """The size in bytes of a NAL unit's length field in a sample.
-
-        A slice of a chained stream holds at most one row of macroblocks, each below 8192 bits.
-        """
+        """The size in bytes of a NAL unit's length field in a sample."""
+        # A slice of a chained stream holds at most one row of macroblocks, each below 8192 bits.
         return 2 if self.chained and self.macroblocks[0] <= 64 else 4
 
 

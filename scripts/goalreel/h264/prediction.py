@@ -3,7 +3,6 @@
 A plain color is the same reference picture listed again with explicit weights that turn the
 background color into that color. Areas of one color then cost almost no bits, without depending on
 neighbors. Each 8x8 quarter of a macroblock picks the cheapest reference.
-
 Source: Rec. ITU-T H.264, 8.4.2.3 (weighted sample prediction).
 """
 

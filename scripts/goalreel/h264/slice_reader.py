@@ -2,7 +2,6 @@
 
 `read_slices` also checks that x264 used the requested settings, since slice data coded with others
 would not fit goalreel's own slice headers.
-
 Source: Rec. ITU-T H.264, 7.3.2.1, 7.3.2.2, 7.3.3 and Annex B.
 """
 

@@ -101,9 +101,6 @@ def _put_weights(bits: BitWriter, colors: tuple) -> None:
 
 
 def slice_nal(header: SliceHeader, data: np.ndarray) -> bytes:
-    """Return a slice as a NAL unit, trailing bits and escapes included.
-
-    data: the slice data, (n,) uint8, one bit per element.
-    """
+    """Return a slice as a NAL unit, given its data as (n,) uint8, one bit per element."""
     rbsp = to_rbsp(np.concatenate([header_bits(header).bits, data]))
     return pack(header.ref_idc, SLICE if header.idr_pic_id is None else IDR, rbsp)

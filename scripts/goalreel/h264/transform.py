@@ -1,7 +1,6 @@
 """Transform and quantize the residual of inter macroblocks into transform coefficient levels.
 
 Each 4x4 block is independent of all others, except for chroma DC within its macroblock.
-
 Source: Rec. ITU-T H.264, 8.5 (decoding); Malvar, Hallapuro, Karczewicz and Kerofsky,
 "Low-complexity transform and quantization in H.264/AVC" (2003), for the forward direction.
 """

@@ -1,7 +1,6 @@
 """Build the descriptive boxes of an MP4 file: movie header, track headers, sample entries, tags.
 
 Each function returns one box as a list of buffers, so that nesting a box does not copy its tables.
-
 Source: ISO/IEC 14496-12 (8.2.2 mvhd, 8.3.2 tkhd, 8.3.3 tref, 8.4.2 mdhd, 8.4.3 hdlr, 8.5.2 sample
 entries, 12.1.4 pasp, 12.1.5 colr), 14496-15 (5.4.2 avcC), 3GPP TS 26.245 (5.16 tx3g), QuickTime
 File Format (text, gmhd, ilst). No standard defines chpl, which comes from Nero's software.
@@ -89,10 +88,8 @@ def video_entry(configuration: bytes, pixels: tuple[int, int]) -> Box:
 
 
 def text_entry(name: str, opaque: bool) -> Box:
-    """Return stsd of a text track: tx3g for subtitles, text for QuickTime chapters.
-
-    If `opaque`, players draw white letters of 16 pixels on black at the bottom, else nothing.
-    """
+    """Return stsd of a text track: tx3g for subtitles, text for QuickTime chapters."""
+    # If opaque, players draw white letters of 16 pixels on black at the bottom, else nothing.
     look = struct.pack(">Ibb4B8x", *((0, 1, -1, 0, 0, 0, 255) if opaque else (1, *[0] * 6)))
     style = struct.pack(">2x2xHBBI", 1, 0, 16 * opaque, 0xFFFFFFFF * opaque)
     font = b"Arial" if opaque else b""

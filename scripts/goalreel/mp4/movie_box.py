@@ -2,7 +2,6 @@
 
 A film of episodes has three tracks: video, subtitles and QuickTime chapters, which are not limited
 in number. The subtitle and chapter tracks have one text sample per episode.
-
 Source: ISO/IEC 14496-12, 8.6.1 (stts, stss), 8.7.3 to 8.7.5 (stsz, stsc, stco, co64).
 """
 
@@ -78,10 +77,8 @@ class Movie:
         return (text + _UTF8 for text in self.subtitles)
 
     def box(self, base: int, wide: bool) -> Box:
-        """Return moov, whose length does not depend on `base`, the file offset of the first byte.
-
-        `wide` chunk offsets have 64 bits.
-        """
+        """Return moov. Its length does not depend on `base`, the offset of the first media byte."""
+        # `wide` chunk offsets have 64 bits.
         texts = self._text_tracks(base, wide) if self.subtitles else []
         # chpl holds 255 chapters. Players that prefer it to the track would miss the others.
         named = self.subtitles if len(self.subtitles) <= 255 else ()

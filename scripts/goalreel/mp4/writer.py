@@ -1,8 +1,4 @@
-"""Write an MP4 file: first the index, then the media.
-
-A browser can play such a file while it loads. All sample sizes must be known beforehand, so that
-the media are written only once.
-"""
+"""Write an MP4 file: first the index, so that browsers play it while it loads, then the media."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -49,10 +45,7 @@ def write_mp4(
 
 
 def read_runs(path: Path, runs: Iterable[tuple[int, int]]) -> Iterator[memoryview]:
-    """Yield the bytes of file ranges, (start, length) each, in blocks of one reused buffer.
-
-    Raises UnusableFileError if the file is too short.
-    """
+    """Yield the bytes of (start, length) ranges in one buffer. Raises UnusableFileError."""
     buffer = memoryview(bytearray(_BLOCK))
     with path.open("rb", buffering=0) as source:
         for start, left in runs:

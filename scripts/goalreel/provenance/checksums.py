@@ -26,10 +26,7 @@ def sha256_of(path: Path) -> str:
 
 
 def checksum_error(path: Path, digest: str) -> str:
-    """Return the problem of a file whose sha256 should be `digest`, "" if there is none.
-
-    Raises GoalreelError if it cannot be read.
-    """
+    """Return the problem of a file, "" if its sha256 is `digest`. Raises GoalreelError."""
     if not path.is_file():
         return "it is missing"
     with reporting_damage(path):
@@ -55,20 +52,14 @@ def write_folder_sums(folder: Path) -> None:
 
 
 def with_digests(spec: Spec, files: Iterable[Path]) -> str:
-    """Return the JSON of a spec with the sha256 of its files and of itself.
-
-    It accompanies tables, which cannot hold a spec.
-    """
+    """Return the JSON of a spec with the sha256 of tables, which cannot hold it, and its own."""
     value = {**spec.value, "sha256": {file.name: sha256_of(file) for file in files}}
     value["sha256"][_ITSELF] = _digest(value)
     return canonical(value) + "\n"
 
 
 def read_digests(path: Path) -> dict[Path, str]:
-    """Return the sha256 of each file that such a JSON file lists, in the same folder.
-
-    Raises GoalreelError if the JSON file is missing, UnusableFileError if it is damaged.
-    """
+    """Return the sha256 of each file that a .json lists. Raises UnusableFileError for damage."""
     with reporting_damage(path, "it is corrupt or holds no checksums"):
         text = path.read_bytes().decode("ascii")
         value = json.loads(text)
@@ -80,10 +71,7 @@ def read_digests(path: Path) -> dict[Path, str]:
 
 
 def results_files(folders: Iterable[str]) -> dict[str, str]:
-    """Return the sha256 of the tables and first frames of finished runs, by folder.
-
-    Raises GoalreelError if a file is missing.
-    """
+    """Return the sha256 of each run's tables and first frames. Raises GoalreelError without one."""
     found = {}
     for folder in folders:
         paths = [Path(folder, "tables.json")]
@@ -104,11 +92,7 @@ def _digest(value: dict) -> str:
 
 
 def read_sums(sums: Path) -> dict[Path, str]:
-    """Return the files that `sums` lists, with their sha256.
-
-    Raises GoalreelError if it cannot be read, UnusableFileError if it is damaged or lists files of
-    other folders.
-    """
+    """Return the sha256 of each file that `sums` lists. Raises UnusableFileError for damage."""
     found = {}
     with reporting_damage(sums):
         head, end, text = sums.read_bytes().partition(b"\n")
@@ -135,10 +119,7 @@ def check_digests(path: Path) -> None:
 
 
 def check_folder(folder: Path) -> list[Path]:
-    """Return the files of a folder that is one output, after a check of their checksums.
-
-    Raises UnusableFileError with the folder's path if one is damaged.
-    """
+    """Return the checked files of an output folder. Raises UnusableFileError with its path."""
     try:
         digests = read_sums(folder / SUMS)
     except UnusableFileError as error:  # its own files are not known

@@ -110,10 +110,8 @@ def check_shard(path: Path, actual: Spec, planned: Mapping) -> None:
 
 
 def _date_back(path: Path) -> None:
-    """Set a file's time to now if it is in the future, such as after a change of the clock.
-
-    Otherwise Snakemake would fail the job, whose output is older than its input.
-    """
+    """Set a file's time to now if it is in the future, such as after a change of the clock."""
+    # Otherwise Snakemake would fail the job, whose output is older than its input.
     with contextlib.suppress(OSError):  # the reader reports it
         if path.stat().st_mtime > (now := time.time()):
             os.utime(path, (now, now))

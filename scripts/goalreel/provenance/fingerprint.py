@@ -101,11 +101,9 @@ def remember_trees(folder: Path) -> None:
 
 
 def _write(value: object, put: Callable[[str], None], imported: set[str], raised: bool) -> None:
-    """Write a part of a syntax tree with `put`, and add the full names that it imports.
-
-    The text is the same for all Python versions, unlike that of ast.dump: it skips empty fields,
-    which new versions add. raised: whether the part belongs to an error, whose texts are skipped.
-    """
+    """Write a part of a syntax tree with `put`, and add the full names that it imports."""
+    # The text is the same for all Python versions: it skips empty fields, which new ones add.
+    # raised: whether the part belongs to an error, whose texts are skipped
     kind = type(value)
     if isinstance(value, list):
         put(str(len(value)))
@@ -140,11 +138,8 @@ def _write(value: object, put: Callable[[str], None], imported: set[str], raised
 
 
 def sources_as_noted(folder: Path) -> bool | None:
-    """Return whether the sources have the same bytes as when the workflow planned this job.
-
-    The check takes milliseconds, and equal bytes have equal fingerprints. Returns None if no
-    workflow started this process.
-    """
+    """Return whether the sources are as the workflow planned this job, None without a workflow."""
+    # It takes milliseconds, and equal bytes have equal fingerprints.
     noted = [plan.get("sources") for plan in plans().values()]
     return sources_hash(folder) in noted if any(noted) else None
 

@@ -111,10 +111,8 @@ def shard_name(shard: int) -> str:
 
 
 def shard_paths(first: Path, count: int) -> list[Path]:
-    """Return the files of `count` shards from the file of the first.
-
-    A command cannot list thousands of files, because Linux limits an argument to 128 kB.
-    """
+    """Return the files of `count` shards from the file of the first."""
+    # A command cannot list thousands: Linux limits an argument to 128 kB.
     start = int(first.stem)
     return [first.with_name(shard_name(start + n) + first.suffix) for n in range(count)]
 

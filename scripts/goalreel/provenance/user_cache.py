@@ -12,11 +12,8 @@ from goalreel.provenance.spec import Spec
 
 
 def from_cache(spec: Spec, output: Path, read: Callable, make: Callable[[], None]) -> str:
-    """Copy a spec's file from the user's cache to `output`, or make it and add it to the cache.
-
-    `read` raises GoalreelError for an unusable file, and `make` writes `output`. Returns a line for
-    the log.
-    """
+    """Copy a spec's file from the user's cache, or make it and keep it; return a line to log."""
+    # `read` raises GoalreelError for an unusable file, and `make` writes `output`.
     from platformdirs import user_cache_path
 
     name = f"{spec.stage}-{hashlib.sha256(spec.text.encode()).hexdigest()}.npz"

@@ -1,7 +1,4 @@
-"""RecordVideo: Gymnasium's wrapper, but frames are encoded when they are rendered.
-
-Importing this module imports gymnasium.
-"""
+"""RecordVideo: Gymnasium's wrapper, but frames are encoded when they are rendered."""
 
 import contextlib
 import gc
@@ -20,16 +17,11 @@ from goalreel.recorders.video_writer import VideoOptions, VideoWriter
 
 
 class Recorder(RecordConstructorArgs):
-    """Initialize a wrapper of Gymnasium, and write its videos with VideoWriter.
-
-    The wrapper decides when to record and appends each frame to `recorded_frames`.
-    """
+    """A wrapper of Gymnasium, whose frames in `recorded_frames` a VideoWriter encodes."""
 
     def _configure(self, wrapper: type, given: Mapping, own: tuple[str, ...] = ()) -> None:
-        """Initialize a class of Gymnasium with the local names of `__init__`, except `own`.
-
-        `given` has `video`, a dict of VideoOptions.
-        """
+        """Initialize a class of Gymnasium with the local names of `__init__`, except `own`."""
+        # `given` has `video`, a dict of VideoOptions.
         arguments = {k: v for k, v in given.items() if k not in ("self", "env", "__class__")}
         video = arguments.pop("video")
         RecordConstructorArgs.__init__(self, **arguments, **video)  # later calls are ignored
@@ -156,11 +148,7 @@ class RecordVideo(Recorder, gymnasium.wrappers.RecordVideo):
         self.recorded_frames = self._writer(video_name, self._episode)
 
     def stop_recording(self) -> None:
-        """Finish the video.
-
-        Raises:
-            GoalreelError: ffmpeg fails. Then there is no file.
-        """
+        """Finish the video. Raises GoalreelError if ffmpeg fails. Then there is no file."""
         # The same error as in Gymnasium.
         assert self.recording, "stop_recording was called, but no recording was started"
         video, self.recorded_frames, self.recording = self.recorded_frames, [], False

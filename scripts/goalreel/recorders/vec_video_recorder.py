@@ -1,7 +1,4 @@
-"""VecVideoRecorder: Stable-Baselines3's wrapper, but frames are encoded when rendered.
-
-Importing this module imports stable_baselines3.
-"""
+"""VecVideoRecorder: Stable-Baselines3's wrapper, but frames are encoded when rendered."""
 
 import contextlib
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""RecordVideo for Gymnasium's vector environments: a video per episode, or one of all as a grid.
-
-Importing this module imports gymnasium.
-"""
+"""RecordVideo of Gymnasium's vector environments: a video per episode, or one of all as a grid."""
 
 import contextlib
 import warnings
@@ -137,11 +134,7 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         return observations, infos
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict]:
-        """Step the environments, record their frames, and start and finish videos if due.
-
-        Raises:
-            GoalreelError: a frame is not uint8 (H, W, 3), or ffmpeg fails.
-        """
+        """Step, and record frames. Raises GoalreelError if one is not uint8, or if ffmpeg fails."""
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         self.step_id += 1
         waits, mode = self._has_ended.copy(), self.autoreset_mode  # waits for a reset
@@ -165,11 +158,7 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         self._start(self.record, video_name)
 
     def stop_recording(self) -> None:
-        """Finish all videos, as `close` does.
-
-        Raises:
-            GoalreelError: ffmpeg fails.
-        """
+        """Finish all videos, as `close` does. Raises GoalreelError if ffmpeg fails."""
         for index in list(self._videos):
             self._stop(index)
 
@@ -205,11 +194,9 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         over: np.ndarray | None = None,
         final: Mapping[int, np.ndarray] = MappingProxyType({}),
     ) -> None:
-        """Write the new frames of sub-environments, and finish the videos that end.
-
-        is_new: (num_envs,) bool, those with a new frame; over: (num_envs,) bool, those whose
-        episode ended with it; final: the last frames of those that show the next episode.
-        """
+        """Write the new frames of sub-environments, and finish the videos that end."""
+        # is_new, over: (num_envs,) bool, those with a new frame, and those whose episode it ended
+        # final: the last frames of those that show the next episode
         recorded = [i for i in self._videos if is_new[i]]
         if not recorded:
             return

@@ -212,10 +212,7 @@ class VideoWriter:
 
 
 def _rgb_frame(frame: np.ndarray, number: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a frame as a contiguous (H, W, 3) uint8 array.
-
-    number: for errors. shape: the required shape, () for any. Raises GoalreelError.
-    """
+    """Return a frame as contiguous (H, W, 3) uint8, of `shape` if not (). Raises GoalreelError."""
     try:
         pixels = to_rgb(np.asarray(frame))
     except ValueError:  # from a ragged list

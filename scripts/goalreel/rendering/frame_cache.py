@@ -98,10 +98,7 @@ def write_cache(path: str | os.PathLike, cache: FrameCache) -> None:
 
 
 class FrameCacheWriter:
-    """Write a frame cache of blocks, one episode at a time.
-
-    The episodes may come in any order; `finish` takes their order in the film.
-    """
+    """Write a frame cache of blocks, one episode at a time, in any order."""
 
     def __init__(self, add: Callable[[str, np.ndarray], None], folder: Path):
         """Start without episodes. add: from npz.writing. folder: the file's folder."""

@@ -58,10 +58,7 @@ def keys(positions: np.ndarray) -> np.ndarray:
 
 
 def distinct_positions(dtype: type) -> np.ndarray:
-    """Return one position of `dtype` for each distinct key.
-
-    Bisects between neighboring positions with different keys, down to neighboring floats.
-    """
+    """Return one position of `dtype` per distinct key, by bisection down to neighboring floats."""
     positions = np.unique(np.linspace(MIN_POSITION, MAX_POSITION, 50_001).astype(dtype))
     while True:
         found = keys(positions)
@@ -81,10 +78,7 @@ def all_keys(env: str) -> np.ndarray:
 
 
 def draw_frames(env: str, keys: np.ndarray) -> tuple[np.ndarray, Boxes]:
-    """Return the empty track, (H, W, 3) uint8, and a box for the car at each of `keys`.
-
-    Outside of its box an image equals the track.
-    """
+    """Return the empty track, (H, W, 3) uint8, and for each key a box with all that differs."""
     canvas, car = FrameSurface((HEIGHT, WIDTH)), describe(env)
     from pygame import draw
 

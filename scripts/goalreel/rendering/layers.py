@@ -1,7 +1,4 @@
-"""Layers of deduplicated patches that are pasted over a background, such as the car or a caption.
-
-A `Layer` names the patch that each frame shows. `cut_patches` makes patches from images.
-"""
+"""Layers of deduplicated patches pasted over a background, such as the car or a caption."""
 
 import hashlib
 from collections.abc import Iterable

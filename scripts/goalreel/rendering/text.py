@@ -64,20 +64,16 @@ class Canvas:
     def text(
         self, text: str, top: int, size: float, left: int | None = None, room: int | None = None
     ) -> Patches:
-        """Return a patch with a line of text. All lengths are in pixels of the background.
-
-        left: None centers the text. room: the most width, None for up to the right border.
-        """
+        """Return a patch with a line of text. All lengths are in pixels of the background."""
+        # left: None centers the text. room: the most width, None for up to the right border
         columns = self.background.shape[1]
         room = max(columns - (left or 0) if room is None else room, 2)
         mask = draw_text(text, max(size, _SMALLEST), 255, 0, room)
         return self.stamp(mask, top, (columns - mask.shape[1]) // 2 if left is None else left)
 
     def stamp(self, mask: np.ndarray, top: int, left: int) -> Patches:
-        """Return a patch that blends ink over the background: mask (h, w) uint8, 255 is all ink.
-
-        top, left: in pixels of the background. The patch is cut at its border.
-        """
+        """Return a patch of ink over the background: a mask, (h, w) uint8, whose 255 is all ink."""
+        # top, left: in pixels of the background. The patch is cut at its border.
         rows, columns = self.background.shape[:2]
         top, left = min(max(top, 0), rows - 1), min(max(left, 0), columns - 1)
         t, lft = top & ~1, left & ~1

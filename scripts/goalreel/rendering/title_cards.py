@@ -33,10 +33,7 @@ def card_texts(
 
 
 def title_cards(size: tuple[int, int], texts: Sequence[tuple[str, ...]], frames: int) -> FrameCache:
-    """Return title cards with the lines of `card_texts`, each as an episode of equal frames.
-
-    size: (height, width) of the frames. frames: the number of frames of each card.
-    """
+    """Return (height, width) title cards of `card_texts`, each as an episode of equal frames."""
     scale = min(size[0] / 400, size[1] / 600)
     room = size[1] - 2 * round(_MARGIN * scale)
     background, layers = np.full((*size, 3), _PAPER, np.uint8), []

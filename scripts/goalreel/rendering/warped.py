@@ -38,11 +38,7 @@ warped_frames = cache(WarpedFrames)  # one instance per process and warp
 
 
 def with_network_view(environment: Environment, warp: str) -> Environment:
-    """Return an environment whose observations are what a network sees.
-
-    A Mountain Car then shows warped frames. Environments that Gymnasium plays keep their
-    observations.
-    """
+    """Return an environment in which a Mountain Car shows warped frames, as a network sees them."""
     if not describe(environment.id).has_atlas:
         return environment
     frames = warped_frames(environment.id, warp)

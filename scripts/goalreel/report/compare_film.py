@@ -85,10 +85,8 @@ def film_seeds(
 def _status(
     run: ComparedRun, episode: FilmedEpisode, differs: int | None, shape: tuple[int, int, int]
 ) -> Iterator[np.ndarray]:
-    """Yield the line above an episode for each of its frames, in yuv420p.
-
-    `differs` is the first step that differs from the first run, NA without one, None for that run.
-    """
+    """Yield the line above an episode for each of its frames, in yuv420p."""
+    # differs: the first step unlike the first run's, NA without one, None for that run
     row = episode.row
     _, _, rewards = run.steps(run.table.at[row["seed"], "row"])
     for step, value in enumerate([0.0, *np.cumsum(rewards).round(9).tolist()]):

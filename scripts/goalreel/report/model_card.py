@@ -19,10 +19,8 @@ LIBRARIES = {"sb3": "stable-baselines3"}  # the Hub's names of libraries, by pol
 
 
 def evaluation(returns: Sequence[float], env: str, deterministic: bool | None) -> dict:
-    """Return the content of results.json, without the key is_deterministic if that is unknown.
-
-    The standard deviation is that of the population, as in Stable-Baselines3's `evaluate_policy`.
-    """
+    """Return the content of results.json, without the key is_deterministic if that is unknown."""
+    # The deviation is the population's, as in Stable-Baselines3's `evaluate_policy`.
     return {
         "env_id": env,
         "mean_reward": float(np.mean(returns)),

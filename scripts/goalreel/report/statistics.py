@@ -80,7 +80,6 @@ def mean_interval(values: Sequence[float]) -> Interval:
 
     Above 500 values, the interval is the limit of BCa for a mean to second order, with the
     skewness, which needs no resamples. The seed is fixed, and the bounds have six digits.
-
     Source: B. Efron, "Better bootstrap confidence intervals", JASA 82 (1987); for the limit
     P. Hall, "Theoretical comparison of bootstrap confidence intervals", Ann. Statist. 16 (1988).
     """
@@ -161,7 +160,6 @@ def trainings_difference(a: Sequence[float], b: Sequence[float]) -> PairedDiffer
     """Return the difference B - A of the means of at least two trainings each.
 
     The interval is Welch's. Wins, ties and losses count pairs of a training of B and one of A.
-
     Source: B. L. Welch, "The generalization of Student's problem when several different population
     variances are involved", Biometrika 34 (1947).
     """

@@ -1,7 +1,4 @@
-"""Write the page of a suite: its runs in a matrix, their differences in pairs, and their films.
-
-The page is a single file, which opens from disk and loads only images and films of the runs.
-"""
+"""Write the page of a suite, a single file: its runs in a matrix, differences and films."""
 
 import itertools
 import json

@@ -43,10 +43,7 @@ def write_checkpoint(
 
 
 def read_checkpoint(path: str | os.PathLike, identity: Mapping) -> tuple[dict, list]:
-    """Return the state of a training and the parts of its processes.
-
-    Raises GoalreelError if the file is damaged, contains code, or has another identity.
-    """
+    """Return a training's state and its processes' parts. Raises GoalreelError if unusable."""
     fix = "Delete it to start the training again."
     try:
         check_trailer(path)

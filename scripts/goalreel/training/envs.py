@@ -1,8 +1,4 @@
-"""The task that is learned, the interface of environments that play it, Gymnasium's and ALE's.
-
-They reset ended episodes. Observations are stacks of gray frames, uint8, or flattened states,
-float32.
-"""
+"""The task that is learned, the interface of environments that play it, Gymnasium's and ALE's."""
 
 import importlib
 import itertools
@@ -49,15 +45,10 @@ class Step:
 
 
 class Envs:
-    """Vectorized environments.
-
-    Attributes:
-        num_actions: the number of actions.
-        obs: (num_envs, *shape), to act on, after any reset.
-    """
+    """Vectorized environments that reset ended episodes. Frames are uint8, flat states float32."""
 
     num_actions: int
-    obs: np.ndarray
+    obs: np.ndarray  # (num_envs, *shape), to act on, after any reset
 
     def step(self, actions: np.ndarray) -> Step:
         """Take (num_envs,) int64 actions, and reset ended episodes; later steps keep the arrays."""
@@ -107,10 +98,8 @@ def episode_seeds(root: int, index: int) -> Iterator[int]:
 
 
 def push_frames(stacks: np.ndarray, frames: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Return frame stacks, (num_envs, stack, H, W), with newer frames, (num_envs, H, W).
-
-    first: (num_envs,) bool, the environments whose stacks begin again with the frame repeated
-    """
+    """Add (num_envs, H, W) frames to stacks, (num_envs, stack, H, W); return the new stacks."""
+    # first: (num_envs,) bool, the environments whose stacks begin again with the frame repeated
     after = np.concatenate([stacks[:, 1:], frames[:, None]], axis=1)
     after[first] = frames[first][:, None]
     return after
@@ -189,10 +178,7 @@ class GymnasiumEnvs(Envs):
 
 
 class AtariEnvs(Envs):
-    """An ALE game in ale-py's AtariVectorEnv, which emulates, resizes and resets in C++.
-
-    Frames are resized by area interpolation, and rewards clipped to their signs.
-    """
+    """An ALE game in AtariVectorEnv, resized by area interpolation, with the signs of rewards."""
 
     def __init__(self, task: Task, settings: Settings, seed: int, indices: range):
         """Create and reset all games, each environment with its own seed."""

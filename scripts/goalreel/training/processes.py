@@ -143,10 +143,8 @@ def _run_child(rank, function, path, size, messages, arguments) -> None:
 
 @contextmanager
 def interrupts() -> Iterator[list[str]]:
-    """Handle Ctrl-C, SIGTERM and a closed terminal as requests to stop, to save a training.
-
-    Yields a list, to which the first signal adds its name. A second signal has its usual effect.
-    """
+    """Handle Ctrl-C, SIGTERM and a closed terminal as requests to stop, to save a training."""
+    # Yields a list, to which the first signal adds its name. A second has its usual effect.
     names = []
 
     def restore() -> None:

@@ -73,10 +73,8 @@ class ReplayBuffer:
         return {"count": self.count, **self._rows}
 
     def load(self, state: Mapping) -> None:
-        """Copy a state, which may be memory-mapped, into this buffer.
-
-        The episodes that ran on then count as truncated, since no later row continues them.
-        """
+        """Copy a state, which may be memory-mapped, into this buffer."""
+        # Episodes that ran on count as truncated, since no later row continues them.
         self.count = state["count"]
         for name, own in self._rows.items():
             own.copy_(state[name])
@@ -91,13 +89,9 @@ class ReplayBuffer:
         self.count += 1
 
     def sample(self, count: int, rng: torch.Generator) -> ReplayBatch:
-        """Return `count` uniformly random steps whose n-step returns are complete.
-
-        A stack at the start of an episode repeats the first frame, as Gymnasium's
-        FrameStackObservation does.
-
-        rng: a generator on the device of the buffer
-        """
+        """Return `count` uniformly random steps whose n-step returns are complete."""
+        # As in FrameStackObservation, a stack at an episode's start repeats the first frame.
+        # rng: a generator on the device of the buffer
         rows, envs = [], []
         while sum(map(len, rows)) < count:
             row, env = self._draw(count, rng)

@@ -1,7 +1,4 @@
-"""A session of a training, in one of its processes: from a start or checkpoint to an end or a stop.
-
-It is saved every `_SAVE_EVERY` seconds, and when it stops.
-"""
+"""A session of a training, in one of its processes, saved every `_SAVE_EVERY` seconds."""
 
 import os
 import time
@@ -226,11 +223,8 @@ class Session:
 
 @torch.no_grad()
 def evaluate(network: TorchNetwork, task: Task, settings: Settings, group: Group) -> list:
-    """Return the greedy games of an evaluation, the same for any number of processes.
-
-    They start from the environment's reset. Each process plays its share of the games, one in each
-    environment, and steps only those that have not ended.
-    """
+    """Return the greedy games of an evaluation, the same for any number of processes."""
+    # Each process plays its share of the games, from resets, one in each environment.
     settings = Settings(**vars(settings) | {"starts": "reset"})
     indices = group.share(settings.n_eval_episodes)
     playing = {n: make_envs(task, settings, _EVALUATION_SEED, range(n, n + 1)) for n in indices}

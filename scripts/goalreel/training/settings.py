@@ -109,10 +109,7 @@ class Settings(SimpleNamespace):
 
 
 def with_defaults(section: Mapping, env: str) -> dict:
-    """Return a section `train` with presets instead of `null`.
-
-    Options of the other algorithm stay `null`.
-    """
+    """Return a section `train` with presets for `null`, except the other algorithm's options."""
     name = env.rpartition(":")[2]
     presets = next(presets for prefix, presets in PRESETS.items() if name.startswith(prefix))
     first, *others = (_CAR_FRAMES,) if section.get("pixels") else presets

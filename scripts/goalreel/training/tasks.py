@@ -48,10 +48,7 @@ def check_spaces(config: Mapping, observation_space, action_space) -> None:
 
 
 def make_task(config: Mapping, settings: Settings) -> Task:
-    """Return the task of a stage's configuration.
-
-    Raises GoalreelError if the environment cannot be made, or see `check_spaces`.
-    """
+    """Return the task of a configuration. Raises GoalreelError if its environment does not fit."""
     from gymnasium.spaces import flatdim, flatten_space
 
     name = config["env"].rpartition(":")[2]

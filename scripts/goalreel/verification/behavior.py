@@ -55,10 +55,8 @@ class PlayedEpisode(NamedTuple):
         return LockedEpisode(seed, length, float(f"{return_:.10g}"), ending, *whole, shown, trace)
 
     def checksums(self, ends: Sequence[int]) -> tuple[list[str], str]:
-        """Return the checksum of each quantity up to the last of some steps, and the trace.
-
-        The trace has a character for the reset, and one of each quantity for each of the steps.
-        """
+        """Return the checksum of each quantity up to the last of some steps, and the trace."""
+        # The trace has a character for the reset, and one of each quantity for each step.
         states, actions, rewards = self.steps
         hashes = [_hash(actions[:0]), _hash(states[:1]), _hash(rewards[:0])]
         trace = [_code(hashes[1], 1)]

@@ -94,10 +94,8 @@ def check_run(
 def film_changes(
     result: CheckResult, before: Path, after: Path, video: Path, spec: Spec
 ) -> CheckResult:
-    """Film the worst changes side by side, and return the result with the exact steps.
-
-    If the folder `before` does not hold the locked run, return the result as it is.
-    """
+    """Film the worst changes side by side, and return the result with the exact steps."""
+    # If the folder `before` does not hold the locked run, return the result as it is.
     from goalreel.report import compare
     from goalreel.report.compare_film import film_seeds
 

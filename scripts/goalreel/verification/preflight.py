@@ -49,10 +49,8 @@ def is_known_to_play(config: Mapping) -> bool:
 
 
 def read_first_steps(record: Path) -> dict | None:
-    """Return the saved `play_first_steps`, or None if there is none or a file has changed.
-
-    The OpenGL renderer is the present one, because a driver or MUJOCO_GL may have changed.
-    """
+    """Return the saved `play_first_steps`, or None if there is none or a file has changed."""
+    # The OpenGL renderer is the present one: a driver or MUJOCO_GL may have changed.
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         found = json.loads(record.read_text(encoding="utf-8"))
         if all(sha256_of(Path(path)) == sha for path, sha in found["files"].items()):
@@ -119,10 +117,7 @@ def main() -> None:
 
 
 def _own(opened: set, config: Mapping) -> dict[str, str]:
-    """Return the sha256 of the user's files among those that were opened for reading.
-
-    `opened` holds the (path, mode, flags) of Python's audit events.
-    """
+    """Return the sha256 of the user's files among (path, mode, flags) that were opened to read."""
     files = {}
     for path, mode, flags in list(opened):  # the loop opens more files
         written = set(mode) & set("wax+") if mode else flags & (os.O_WRONLY | os.O_RDWR)
@@ -141,11 +136,8 @@ def _own(opened: set, config: Mapping) -> dict[str, str]:
 
 
 def _play(config: Mapping, folder: Path) -> tuple[float, str]:
-    """Play the first steps of an episode and film them to a folder, as the first shard does.
-
-    Return about the maximum seconds of an episode, or 0 if they do not matter, and the name of the
-    OpenGL renderer, or "".
-    """
+    """Film an episode's first steps. Return its seconds and the name of the OpenGL renderer."""
+    # seconds: about the maximum of an episode, or 0 if they do not matter
     import numpy as np
 
     from goalreel.environments.gymnasium_env import Instance

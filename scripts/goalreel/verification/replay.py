@@ -31,10 +31,8 @@ class Recorded:
 
 
 def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
-    """Return the episode or the reach with a number in a run. Raises GoalreelError if it has none.
-
-    attempt: at the reach, None for the last one. An attempt that was not filmed is simulated again
-    """
+    """Return an episode or a reach of a run. Raises GoalreelError if it has none of the number."""
+    # attempt: at the reach, None for the last. If it was not filmed, it is simulated again.
     run = read_run(results)
     unit, folder, place = run.config["unit"], results / "trajectories", number
     if "selection" in run.input_digests:
@@ -90,11 +88,7 @@ def read_run(results: Path) -> Spec:
 
 
 def replay(recorded: Recorded) -> list[np.ndarray]:
-    """Step Gymnasium through a recorded episode and return its frames, (H, W, 3) uint8 each.
-
-    Raises GoalreelError at the first state or reward that differs in a bit, or if the episode ends
-    at another step or in another way.
-    """
+    """Step Gymnasium through an episode and return its frames, (H, W, 3) uint8 each."""
     config, episode = recorded.config, recorded.episode
     actions = episode.actions  # a negative action or a NaN force means none
     if np.isnan(actions).any() or (actions.dtype == np.int8 and (actions < 0).any()):

@@ -112,10 +112,8 @@ def play_and_render(
     spec: Spec,
     size: tuple[int, int] = (0, 0),
 ) -> Iterator[tuple[Trajectories, FrameCache]]:
-    """Yield trajectories and their frames, which are in a temporary file if there is no atlas.
-
-    `play` takes a recorder, or None. `size` is the least height and width, see open_cache.
-    """
+    """Yield trajectories and their frames, which are in a temporary file if there is no atlas."""
+    # play: takes a recorder, or None; size: the least height and width, see open_cache
     if atlas is not None:
         played = play(None)
         yield played, render_states(played, atlas, scene.env.id, spec)

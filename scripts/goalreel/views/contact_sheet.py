@@ -1,7 +1,4 @@
-"""The contact sheet: the first, the middle and the last frame of episodes, one row for each.
-
-Large frames are cut to where anything moves.
-"""
+"""The contact sheet: first, middle and last frame of episodes, large ones cut to what moves."""
 
 from collections.abc import Sequence
 

@@ -71,10 +71,7 @@ def _write_gymnasium_gif(path: Path, filmed: FilmedEpisodes) -> None:
 
 
 def _write_picture(path: Path, pixels: np.ndarray, comment: str) -> None:
-    """Write an image, (H, W, 3) uint8, without loss: a PDF or SVG as its suffix says, else a PNG.
-
-    It stores its spec as the comment, or as the subject or source.
-    """
+    """Write an image, (H, W, 3) uint8, and its spec, without loss: a PDF, SVG or PNG."""
     if path.suffix == ".png":
         write_png(path, pixels, comment)
         return

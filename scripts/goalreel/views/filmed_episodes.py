@@ -1,7 +1,4 @@
-"""The filmed episodes of a run, for views: their rows, captions and frames, in film order.
-
-`read_filmed` returns them as FilmedEpisodes, which opens one shard at a time.
-"""
+"""The filmed episodes of a run, for views: their rows, captions and frames, in film order."""
 
 import bisect
 import itertools
@@ -59,10 +56,7 @@ class FilmedEpisodes:
         return (0, 0) if describe(self.env).has_atlas else max_frame_size(self.frames)
 
     def episodes(self, numbers: Iterable[int] | None = None) -> Iterator[FilmedEpisode]:
-        """Yield the episodes with the given numbers, None for all. Shards are opened on demand.
-
-        Raises GoalreelError if a frame cache does not show the trajectories of its shard.
-        """
+        """Yield episodes by number, None for all. Raises GoalreelError if frames are of others."""
         numbers = range(len(self)) if numbers is None else numbers
         for after, group in itertools.groupby(numbers, partial(bisect.bisect, self.starts)):
             start, path = self.starts[after - 1], self.frames[after - 1]

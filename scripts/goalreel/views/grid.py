@@ -139,10 +139,7 @@ def font_size(width: int) -> int:
 
 
 def _legible_size(width: int, columns: int) -> int:
-    """Return the font size of a caption that can be read on the report's page.
-
-    In many columns it is smaller, since a caption of about 25 letters has to fit.
-    """
+    """Return a caption's font size on the report's page: smaller in columns of about 25 letters."""
     return max(min(width * columns // _LETTERS, width // 12), 14)
 
 
@@ -163,10 +160,7 @@ def scaled_movies(
 
 
 def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tuple[int, int]:
-    """Film all episodes as a grid whose pages start with a keyframe.
-
-    Returns the number of frames and the number of pages. Raises GoalreelError like `layout`.
-    """
+    """Film the grid, with a keyframe per page. Return (frames, pages). Raises like `layout`."""
     grid, fps, encoder = (spec.config[key] for key in ("grid", "film.fps", "view_encoder"))
     frames = filmed.rows.steps + 1
     size = frame_size(filmed)

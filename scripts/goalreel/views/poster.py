@@ -84,10 +84,8 @@ def stroboscope(cache: FrameCache, frames: range) -> np.ndarray | None:
 def moving_box(
     images: Iterable[np.ndarray], least: tuple[int, int] = (0, 0)
 ) -> tuple[slice, slice]:
-    """Return the rows and columns in which images differ, with a margin; all if they are small.
-
-    images: (H, W, 3) uint8 each; least: the fewest rows and columns.
-    """
+    """Return the rows and columns in which images differ, with a margin; all if they are small."""
+    # images: (H, W, 3) uint8 each; least: the fewest rows and columns
     images = iter(images)
     first = next(images)
     moved = np.zeros(first.shape[:2], bool)
@@ -130,10 +128,7 @@ def filmstrip(episode: FilmedEpisode) -> np.ndarray:
 def _choose_apart(
     cache: FrameCache, earlier: Sequence[int], last: int, background: np.ndarray, share: float
 ) -> list[int]:
-    """Return earlier frames, latest first, whose moving parts lie apart.
-
-    share: of the moving parts of a frame, the most that may overlap later ones.
-    """
+    """Return earlier frames, latest first, of which at most a share of what moves overlaps."""
     chosen, taken = [], _grow((cache[last] != background).any(axis=2))
     for frame in reversed(earlier):
         moved = (cache[frame] != background).any(axis=2)

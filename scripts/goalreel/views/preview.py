@@ -35,10 +35,7 @@ def preview(
     kind: str = "WEBP",
     max_bytes: int = MAX_BYTES,
 ) -> tuple[bytes, str]:
-    """Return an episode as an animation of fewer than `max_bytes` bytes, and a log message.
-
-    kind: "WEBP" or "GIF". comment: stored in the file
-    """
+    """Return an episode as a WEBP or GIF of fewer than `max_bytes` bytes, and a log message."""
     high, wide = cache.background.shape[:2]
     times = max(min(fitting_scale((high, wide)), _MAX_WIDTH // wide), 1)
     width = min(times * wide, _MAX_WIDTH)

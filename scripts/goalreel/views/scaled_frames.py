@@ -26,10 +26,7 @@ class ScaledFrames:
     """The frames of a cache with one layer, at another size."""
 
     def __init__(self, cache: FrameCache, size: tuple[int, int], kept: dict):
-        """Scale the background to a width and height, even and not larger.
-
-        kept: scaled images by their content, which several caches may share.
-        """
+        """Scale to a width and height, even and not larger. kept: scaled images by content."""
         (layer,) = cache.layers
         self._cache, self._size, self._kept = cache, size, kept
         # In two calls: in one, Pillow 13 chooses the order of the passes by the size (pull request
@@ -92,10 +89,8 @@ class ScaledFrames:
 
 
 def _reach(start: int, length: int, source: int, target: int) -> tuple[int, int]:
-    """Return the even range of scaled pixels that depend on `length` source pixels.
-
-    It is even because the range is opaque, and 2x2 pixels share a chroma sample.
-    """
+    """Return the even range of scaled pixels that depend on `length` source pixels."""
+    # It is even because the range is opaque, and 2x2 pixels share a chroma sample.
     first = start * target // source - _REACH - 1
     end = -(-(start + length) * target // source) + _REACH + 1
     return max(first, 0) & ~1, min((end + 1) & ~1, target)

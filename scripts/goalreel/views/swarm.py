@@ -68,10 +68,8 @@ def opacity(cars: int) -> float:
 
 
 def _clear(alpha: float) -> np.ndarray:
-    """Return the visible share of the background behind 0, 1, 2, ... cars, down to 0: (n,) float64.
-
-    It multiplies, because the last bit of a power differs between machines.
-    """
+    """Return the visible share of the background behind 0, 1, 2, ... cars, down to 0: float64."""
+    # It multiplies, because the last bit of a power differs between machines.
     left = [1.0]
     while left[-1] > _MIN_VISIBLE:
         left.append(left[-1] * (1 - alpha))

@@ -1,8 +1,4 @@
-"""Triggers: options that select the episodes and steps of clips.
-
-Episodes are all attempts of a run, by reach and attempt. Steps are counted over all of them, like
-in Gymnasium's save_video.
-"""
+"""Triggers: options that select the episodes and steps of clips, as Gymnasium's save_video."""
 
 from collections.abc import Mapping, Sequence
 

@@ -14,10 +14,7 @@ from goalreel.provenance.spec import Spec
 
 
 def write_video(path: str | os.PathLike, frames: Iterable[np.ndarray], spec: Spec) -> int:
-    """Encode a view to an MP4 file, hold its last frame for a second, and return the frame count.
-
-    The frames are (H, W, 3) uint8. Raises GoalreelError if a side is odd.
-    """
+    """Encode (H, W, 3) uint8 frames of even sides, hold the last for a second; return the count."""
     frames, fps = iter(frames), spec.config["film.fps"]
     first = next(frames)
 

@@ -308,11 +308,9 @@ def _print_summary(plans: Plans, workflow) -> None:
 
 
 def _print_causes(plans: Plans, workflow) -> None:
-    """Print once which jobs failed and why.
-
-    Snakemake calls no hook if it ends with an exception, such as with --keep-going after a job has
-    rejected its input. It still closes its log handlers, and JobEvents calls this function then.
-    """
+    """Print once which jobs failed and why."""
+    # Snakemake calls no hook if it ends with an exception, such as with --keep-going after a
+    # job has rejected its input. It closes its log handlers, and JobEvents calls this then.
     for events in _end_waits():
         failed = list(events.failed.values())
         job_events.fetch_logs(workflow, failed)
@@ -345,11 +343,9 @@ def _write_page_of_failures(suite: SuitePlan) -> str:
 
 
 def _end_waits() -> list[job_events.JobEvents]:
-    """Return the events at the first call, and let the process end without a delay.
-
-    If the user limits max-jobs-per-timespan, the scheduler starts a timer for each job and cancels
-    none of them (job_scheduler.py, 9.27). For the garbage collector see `plan_runs`.
-    """
+    """Return the events at the first call, and let the process end without a delay."""
+    # If the user limits max-jobs-per-timespan, the scheduler starts a timer for each job and
+    # cancels none (job_scheduler.py, 9.27). For the garbage collector see `plan_runs`.
     ended = _EVENTS.copy()
     _EVENTS.clear()
     for events in ended:

@@ -125,10 +125,7 @@ def check(
 
 
 def _load(options: Mapping, policy: object) -> tuple[dict, object]:
-    """Return a configuration, and the policy that plays, None for that of the configuration.
-
-    policy: as `film` takes it, None for that of the options
-    """
+    """Return a configuration, and the policy object that plays, None for the configuration's."""
     if policy is None or isinstance(policy, str | Mapping):
         return load_config({**options} | ({"policy": policy} if policy else {})), None
     from goalreel.policies.user_function import policy_of
@@ -163,11 +160,8 @@ def _make(
     log: Callable[[str], object] | None,
     count: Callable[[int], None],
 ) -> None:
-    """Run stages in order, in an empty results folder.
-
-    player: the policy that plays, None for that of the configuration. count: a function that takes
-    the number of episodes so far
-    """
+    """Run stages in order, in an empty results folder."""
+    # player: the policy, None for the configuration's; count: takes the number of episodes
     log = log or (lambda line: None)
     for stage in stages:
         for spec, options in plan.jobs(stage):

@@ -219,10 +219,8 @@ def fetch_logs(workflow, failed: Iterable[Job]) -> None:
 
 
 def with_addresses(workflow, text: str, unusable: set[str]) -> str:
-    """Return a text with addresses instead of local copies, which no longer exist.
-
-    Also delete the objects whose copies are in `unusable`, so that the next run makes them again.
-    """
+    """Return a text with addresses instead of local copies, which no longer exist."""
+    # Also delete the objects whose copies are in `unusable`, so that the next run makes them.
     for file in _stored(file for job in workflow.dag.jobs for file in (*job.input, *job.output)):
         address = str(file.storage_object.query)
         text = text.replace(str(file), address)

@@ -59,10 +59,7 @@ class Plan:
         self._asked, self.run = asked, Run(config)
 
     def spec(self, stage: str, wildcards: Mapping[str, str]) -> str:
-        """Return the canonical JSON of a job's spec.
-
-        Raises GoalreelError if there is no such job, a tool does not run, or code cannot be read.
-        """
+        """Return a job's spec as JSON. Raises GoalreelError without such a job, tool or code."""
         common = self._common(stage)
         shard = self._covered(stage, wildcards)
         if stage == self.run.player and self.run.seeds is not None:

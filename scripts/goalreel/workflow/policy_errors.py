@@ -79,10 +79,8 @@ def console_errors(config: Mapping) -> Errors:
 
 
 def dataset_errors(config: Mapping) -> Errors:
-    """Yield the errors of a dataset, and of options that contradict it.
-
-    If there is an error, no code that the dataset names is imported.
-    """
+    """Yield the errors of a dataset, and of options that contradict it."""
+    # If there is an error, no code that the dataset names is imported.
     policy = config["policy"]
     if policy["name"] != "minari":
         return
@@ -106,10 +104,8 @@ def dataset_errors(config: Mapping) -> Errors:
 
 
 def _foreign_code(options: Mapping, allow: list) -> Iterator[tuple[str, str]]:
-    """Yield (name, package) of each callable of a dataset that is not known to be harmless.
-
-    The environments and wrappers of known packages are; their other callables are not.
-    """
+    """Yield (name, package) of each callable of a dataset that is not known to be harmless."""
+    # The environments and wrappers of known packages are; their other callables are not.
     wrappers = [str(name) for wrapper in options["env_wrappers"] for name in wrapper]
     module, _, bare = options["env"].rpartition(":")
     modules = [(name, name.partition(":")[0]) for name in wrappers]

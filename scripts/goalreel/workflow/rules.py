@@ -115,10 +115,8 @@ class Plans:
 
     @property
     def rules(self) -> list[Rule]:
-        """The rules of all stages.
-
-        In a suite they have prefixes, because the name of a view makes its files in all runs.
-        """
+        """The rules of all stages."""
+        # In a suite they have prefixes, because a view's name makes its files in all runs.
         folder = f"{self.results}/{{run}}" if self.suite else self.results
         made = []
         for stage in self.stages:

@@ -1,7 +1,4 @@
-"""A run: its complete configuration, and the values that stages derive from it.
-
-Imported while the Snakefile is parsed, so this module imports little and makes no environment.
-"""
+"""A run: its configuration and the values of stages. The Snakefile imports this: no NumPy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -26,11 +26,8 @@ _LOCKS: list = []  # of this process, held until it ends
 
 
 def check_results(results: str, base: Path) -> None:
-    """Raise GoalreelError if the results folder is an address, a file, or one of goalreel's own.
-
-    Snakemake would make a folder with the name of an address, and empty docs/report to make a
-    report in `results: docs`.
-    """
+    """Raise GoalreelError if the results folder is an address, a file, or one of goalreel's own."""
+    # Snakemake would make a folder with an address's name, and empty docs/report to report.
     place, base = Path(results).resolve(), base.resolve()
     if "://" in results:
         problem = (
@@ -47,10 +44,8 @@ def check_results(results: str, base: Path) -> None:
 
 
 def check_same_run(config: Mapping, words: Sequence[str]) -> None:
-    """Raise GoalreelError if the results hold a run of another environment or policy.
-
-    A run counts from its first trajectory file on. words: the command line's, which may name views
-    """
+    """Raise GoalreelError if the results hold a run of another environment or policy."""
+    # A run counts from its first trajectory file on. words: the command line's, with views
     results = Path(config["results"])
     before, now = _run_before(results), _played(config)
     if not before or not any(results.glob("trajectories/*.npz")):
@@ -106,10 +101,8 @@ def _played(config: Mapping) -> tuple[str, str]:
 
 
 def lock_results(results: Path) -> None:
-    """Lock the results for this process, or raise GoalreelError if another process has.
-
-    Snakemake's own lock is in its working folder, so runs from two folders do not see each other's.
-    """
+    """Lock the results for this process, or raise GoalreelError if another process has."""
+    # Snakemake's own lock is in its working folder, so it does not cover two folders.
     path = results / "logs" / "run.lock"
     with contextlib.suppress(OSError):  # the first job reports it
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -155,11 +148,8 @@ def check_folders(jobs: Iterable) -> None:
 
 
 def check_sources(workflow, needed: Iterable[Path]) -> None:
-    """Raise GoalreelError if jobs on other machines would lack files that they need.
-
-    Without a shared disk Snakemake sends its jobs only the files that git tracks in the working
-    folder.
-    """
+    """Raise GoalreelError if jobs on other machines would lack files that they need."""
+    # Without a shared disk, Snakemake sends only the files that git tracks in this folder.
     try:
         _ = workflow.source_archive
     except AssertionError:  # the jobs share the disk

@@ -131,11 +131,8 @@ class _Slices:
         return data, np.add.reduceat(sizes, np.searchsorted(frames, np.arange(len(batch.ordinals))))
 
     def _cover(self, batch: ContentBatch) -> tuple[np.ndarray, ...]:
-        """Return the slices of a batch in raster order: frames, places, ends, strips, (n,) each.
-
-        A slice of a single block continues with skipped macroblocks. A row is an I slice, which
-        cannot skip any.
-        """
+        """Return a batch's slices in raster order: frames, places, ends, strips, (n,) each."""
+        # A block's slice continues with skipped macroblocks. A row is an I slice and cannot.
         most, (frames, places, _) = self._macroblocks, batch.rows
         strips = np.zeros(len(frames), np.int64)
         is_first = batch.ordinals[frames] == 0
@@ -165,10 +162,8 @@ class _Slices:
         return frames[order], at[order], ends[order], strips[order]
 
     def _headers(self, kinds: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return NAL unit headers with slice headers: values, bit lengths, frame_num positions.
-
-        The positions count from the length field before the NAL unit.
-        """
+        """Return NAL unit headers with slice headers: values, bit lengths, frame_num positions."""
+        # The positions count from the length field before the NAL unit.
         fields, lengths, orders = np.zeros((3, 3), np.int64)
         for kind, qp in enumerate(self._quantizers):
             type_, idr = ("P" if kind == _SINGLE else "I"), (0 if kind == _CARD else None)
@@ -219,10 +214,7 @@ class _Slices:
 
 
 def _p_slice_prefix(macroblocks: BitStrings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the bits that turn a macroblock of an I slice into one of a P slice (7.3.4).
-
-    Returns values, their bit lengths, and the number of bits that they replace, (n,) each.
-    """
+    """Return what turns I-slice macroblocks into P (7.3.4): values, bit lengths, bits replaced."""
     byte, bit = np.divmod(macroblocks.starts, 8)
     data = np.append(macroblocks.data, np.zeros(2, np.uint8))
     first, second, third = (data[byte + number].astype(np.int64) for number in range(3))

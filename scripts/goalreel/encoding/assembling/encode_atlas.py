@@ -67,10 +67,7 @@ def _decoded(card: tuple, size: tuple[int, int], caption_rows: int, qp: int) -> 
 
 
 def _colors(patches: list, track: Planes) -> tuple:
-    """Return the weights of the most frequent colors in the patches.
-
-    Only 2x2 blocks of one color count, since chroma has no finer resolution.
-    """
+    """Return the weights of the most frequent colors of 2x2 pixels, chroma's unit, in patches."""
     under = _most_frequent([_packed(*track)], 1)[0]
     parts = [_packed(*(samples for _, samples in patch)) for patch in patches]
     others = [color for color in _most_frequent(parts, _COLORS + 1) if color != under]

@@ -39,10 +39,8 @@ def hud_slices(
 
 
 def _fields(layers: list[Layer], columns: int) -> list[tuple]:
-    """Return the fields as (first column, end column, layers), from left to right.
-
-    Columns are in macroblocks. Layers that share a macroblock share a field.
-    """
+    """Return (first column, end column, layers), in macroblocks, of fields from left to right."""
+    # Layers that share a macroblock share a field.
     spans: list[tuple[int, int, tuple[Layer, ...]]] = []
     for layer in sorted(layers, key=lambda layer: layer.patches.boxes[:, 1].min() // SIDE):
         _, start, _, width = layer.patches.boxes.T

@@ -25,10 +25,7 @@ _QP = 36  # legible, as the paper of cards has no residual
 def write_title_samples(
     file: IO[bytes], titles: FrameCache, stream: StreamParameters
 ) -> list[np.ndarray]:
-    """Write the samples of all cards, and return the sizes of those of each, in bytes.
-
-    titles: the cards, from rendering.title_cards; stream: the parameters of the film.
-    """
+    """Write the samples of all title cards, and return the sizes of those of each, in bytes."""
     columns, rows = stream.macroblocks
     boxes = np.concatenate([n.patches.boxes for n in titles.layers] or [np.zeros((1, 4), int)])
     first, end = boxes[:, 0].min() // SIDE, -(-boxes[:, [0, 2]].sum(axis=1).max() // SIDE)

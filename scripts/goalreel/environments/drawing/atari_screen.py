@@ -1,7 +1,4 @@
-"""The screens of Atari games as blocks, read as colors' numbers rather than as colors.
-
-ALE's own conversion of a screen to colors takes a third as long as the game's frame.
-"""
+"""Atari screens as blocks of color numbers, since ALE's colors take a third of a frame's time."""
 
 import numpy as np
 

@@ -47,10 +47,7 @@ class BipedalWalkerScene:
         self._reader = BlockReader(BlockStore(), channels=4, limit=_MAX_KEPT)
 
     def frame(self, env) -> BlockFrame | None:
-        """Return the frame of `env.render()`, and count it as that does.
-
-        None if a cloud may be behind the ground, the lidar or the walker.
-        """
+        """Return and count the frame of `env.render()`; None if clouds may be behind anything."""
         from pygame import draw
 
         image, width = self._image, int(_WIDTH + max(env.scroll, 0.0) * _SCALE)

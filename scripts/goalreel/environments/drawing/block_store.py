@@ -115,10 +115,8 @@ class BlockReader:
         self._numbers = np.zeros(rows * columns, np.int32)
 
     def read(self, frame: np.ndarray) -> BlockFrame:
-        """Return a frame as a BlockFrame. The array may be reused afterwards.
-
-        frame: (H, W, 3) uint8, or (H, W) uint32 for four channels
-        """
+        """Return a frame, (H, W, 3) uint8 or (H, W) uint32 for four channels, as a BlockFrame."""
+        # The array may be reused afterwards.
         if self._limit and len(self._store) > self._limit:
             self._store, self._size = BlockStore(), (0, 0)
         is_first = frame.shape[:2] != self._size

@@ -29,10 +29,8 @@ def is_mujoco(env) -> bool:
 
 
 def use_context(env) -> None:
-    """Make the OpenGL context of an environment the current one, if it has any.
-
-    Gymnasium renders in that of the newest environment, whose shadow map it overwrites.
-    """
+    """Make the OpenGL context of an environment the current one, if it has any."""
+    # Gymnasium renders in that of the newest environment, whose shadow map it overwrites.
     viewer = getattr(getattr(env, "mujoco_renderer", None), "viewer", None)
     if viewer is not None:
         viewer.make_context_current()

@@ -13,7 +13,7 @@ from goalreel.encoding.encoder_selection import choose
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.films.render import render_states
 from goalreel.films.segment import assemble_segment
-from goalreel.h264.nal import annex_b
+from goalreel.h264.bits import annex_b
 from goalreel.h264.parameter_sets import StreamParameters, pps, sps
 from goalreel.provenance.spec import NO_SPEC
 from goalreel.rendering.atlas import Atlas, state_keys

@@ -84,7 +84,7 @@ def sticky_options(config: Mapping) -> dict[str, object]:
 
 
 def spaces_of(config: Mapping) -> dict[str, object]:
-    """Return the spaces of an environment in its wrappers, {} if it cannot be made here."""
+    """Return the spaces in wrappers, {} if unknown. Raises GoalreelError for a wrong wrapper."""
     try:
         wrapped = ids.make_quietly(config["env"], config["env_kwargs"])
         wrapped = apply_wrappers(wrapped, config["env_wrappers"])

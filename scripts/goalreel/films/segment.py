@@ -13,7 +13,7 @@ import numpy as np
 
 from goalreel.encoding.assembling.block_samples import write_block_samples
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
-from goalreel.encoding.assembling.segment_samples import samples_of
+from goalreel.encoding.assembling.segment_samples import write_samples
 from goalreel.encoding.assembling.title_samples import write_title_samples
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p
@@ -36,24 +36,12 @@ def encode_segment(
 
 
 def assemble_segment(
-    cache: FrameCache,
-    coded_atlas: CodedAtlas,
-    path: str | os.PathLike,
-    fps: int,
-    comment: str,
+    cache: FrameCache, coded_atlas: CodedAtlas, path: str | os.PathLike, fps: int, comment: str
 ) -> None:
-    """Assemble the segment of a frame cache from the slices of a coded atlas.
-
-    In `cache`, each episode comes after a frame of the empty track, to which all others refer.
-    """
-
-    def write(file: IO[bytes]) -> np.ndarray:
-        sizes, samples = samples_of(cache, coded_atlas)
-        file.writelines(samples)
-        return sizes
-
+    """Assemble the segment of a frame cache from the slices of a coded atlas."""
+    # In `cache`, each episode comes after a frame of the empty track, to which all others refer.
     stream = StreamParameters(cache.background.shape[1::-1], fps)
-    _assemble(path, cache, stream, comment, write)
+    _assemble(path, cache, stream, comment, lambda file: write_samples(file, cache, coded_atlas))
 
 
 def assemble_blocks(

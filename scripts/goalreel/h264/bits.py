@@ -1,18 +1,21 @@
-"""Write and move the bits of H.264 syntax elements.
+"""Write and move the bits of H.264 syntax elements, and build NAL units.
 
 `BitWriter` handles one syntax element at a time. `BitStrings` and the functions on arrays handle
 many bit strings in one call.
-Source: Rec. ITU-T H.264, 7.2 (order of bits), 7.3.1 and 7.4.1 (emulation prevention), 7.3.2.11
-(RBSP trailing bits), 9.1 (Exp-Golomb codes).
+Source: Rec. ITU-T H.264, 7.2 (order of bits), 7.3.1 and 7.4.1 (NAL units, emulation prevention),
+7.3.2.11 (RBSP trailing bits), 9.1 (Exp-Golomb codes), Annex B; ISO/IEC 14496-15, 5.3.3 (samples).
 """
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from goalreel.arrays import ranges
 
+# nal_unit_type (Table 7-1)
+SLICE, IDR, SPS, PPS = 1, 5, 7, 8
 _EMULATION = re.compile(rb"\x00\x00(?=[\x00-\x03])")
 
 
@@ -109,3 +112,18 @@ def to_rbsp(bits: np.ndarray) -> bytes:
 def escape(rbsp: bytes) -> bytes:
     """Return `rbsp` with emulation prevention bytes, as a NAL unit holds it."""
     return _EMULATION.sub(b"\x00\x00\x03", rbsp)
+
+
+def pack(ref_idc: int, type: int, rbsp: bytes) -> bytes:  # noqa: A002 (the standard's name)
+    """Return a NAL unit: its header byte (nal_ref_idc, nal_unit_type) and the escaped RBSP."""
+    return bytes([ref_idc << 5 | type]) + escape(rbsp)
+
+
+def annex_b(units: Iterable[bytes]) -> bytes:
+    """Return a byte stream of NAL units, each after a start code of 4 bytes."""
+    return b"".join(b"\x00\x00\x00\x01" + unit for unit in units)
+
+
+def length_prefixed(unit: bytes, length_bytes: int = 4) -> bytes:
+    """Return a NAL unit after its length, as MP4 samples hold it."""
+    return len(unit).to_bytes(length_bytes, "big") + unit

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from goalreel.errors import GoalreelError
-from goalreel.h264.bits import BitWriter, to_rbsp
-from goalreel.h264.nal import PPS, SPS, pack
+from goalreel.h264.bits import PPS, SPS, BitWriter, pack, to_rbsp
 
 FRAME_NUM_BITS, POC_BITS = 4, 16
 INITIAL_QP = 26

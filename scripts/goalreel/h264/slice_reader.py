@@ -9,8 +9,7 @@ import re
 
 import numpy as np
 
-from goalreel.h264.bits import BitStrings, BitWriter, to_rbsp, ue_codewords
-from goalreel.h264.nal import IDR, PPS, SPS
+from goalreel.h264.bits import IDR, PPS, SPS, BitStrings, BitWriter, to_rbsp, ue_codewords
 
 # The header of a picture's first slice.
 _HEADER = re.compile(

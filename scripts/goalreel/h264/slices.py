@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalreel.h264.bits import BitWriter, to_rbsp
-from goalreel.h264.nal import IDR, SLICE, pack
+from goalreel.h264.bits import IDR, SLICE, BitWriter, pack, to_rbsp
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS, INITIAL_QP, POC_BITS
 from goalreel.h264.prediction import LOG2_DENOMINATOR
 

@@ -88,7 +88,7 @@ def read_run(results: Path) -> Spec:
 
 
 def replay(recorded: Recorded) -> list[np.ndarray]:
-    """Step Gymnasium through an episode and return its frames, (H, W, 3) uint8 each."""
+    """Replay an episode in Gymnasium. Return (H, W, 3) uint8 frames. Raises GoalreelError."""
     config, episode = recorded.config, recorded.episode
     actions = episode.actions  # a negative action or a NaN force means none
     if np.isnan(actions).any() or (actions.dtype == np.int8 and (actions < 0).any()):

@@ -4,6 +4,7 @@ Each frame is compared with the picture of the coded atlas, decoded separately o
 and with the frame cache.
 """
 
+import io
 import json
 from dataclasses import replace
 from fractions import Fraction
@@ -33,8 +34,8 @@ from hypothesis import strategies as st
 from goalreel.encoding.assembling.sample_parts import PartStore
 from goalreel.encoding.encoder_selection import MOST_PICTURES
 from goalreel.encoding.yuv import Yuv420p
+from goalreel.h264.bits import IDR, PPS, SLICE, SPS, pack
 from goalreel.h264.inter import skip_run
-from goalreel.h264.nal import IDR, PPS, SLICE, SPS, pack
 from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
 from goalreel.mp4.reader import read_index
 from goalreel.rendering.layers import NOTHING
@@ -191,9 +192,11 @@ def test_pic_order_cnt_can_be_patched_into_any_slice(data, first, qp, count):
     header, store = SliceHeader("P", first, qp=qp), PartStore()
     bits = np.unpackbits(np.frombuffer(data, np.uint8))
     part = store.add_slice(header, bits)
-    (sample,) = store.samples(np.array([[part]]), np.array([count]))[1]
+    stream = io.BytesIO()
+    sizes = store.write(stream, np.array([[part]]), np.array([count]))
     expected = slice_nal(replace(header, poc_lsb=2 * count), bits)
-    assert bytes(sample) == len(expected).to_bytes(4, "big") + expected
+    assert stream.getvalue() == len(expected).to_bytes(4, "big") + expected
+    assert sizes.tolist() == [len(stream.getvalue())]
 
 
 def test_film_has_parameter_sets_once_and_subtitles(filmed):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError
-from goalreel.h264 import bits, nal
+from goalreel.h264 import bits as nal
 from goalreel.h264.bits import BitStrings, join_rows
 from goalreel.h264.parameter_sets import StreamParameters, pps, sps
 from goalreel.h264.slice_reader import read_slices
@@ -124,7 +124,7 @@ def headers(draw):
 def test_slice_consists_of_header_and_data(header, data):
     unit = slice_nal(header, data)
     assert (unit[0] >> 5, unit[0] & 31) == (header.ref_idc, 1 if header.idr_pic_id is None else 5)
-    assert rbsp_of(unit) == bits.to_rbsp(np.concatenate([header_bits(header).bits, data]))
+    assert rbsp_of(unit) == nal.to_rbsp(np.concatenate([header_bits(header).bits, data]))
     shown = "".join(f"{byte:08b}" for byte in rbsp_of(unit))
     order = header_bits(header).order
     assert int(shown[order : order + 16], 2) == header.poc_lsb

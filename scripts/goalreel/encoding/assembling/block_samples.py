@@ -15,8 +15,16 @@ from goalreel.encoding.assembling.block_contents import ContentBatch, FilmConten
 from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.yuv import block_planes
 from goalreel.environments.drawing.block_store import BlockStore
-from goalreel.h264.bits import BitStrings, escape, join_rows, put_numbers, ue_codewords
-from goalreel.h264.nal import IDR, SLICE
+from goalreel.h264.bits import (
+    IDR,
+    SLICE,
+    BitStrings,
+    escape,
+    join_rows,
+    length_prefixed,
+    put_numbers,
+    ue_codewords,
+)
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS
 from goalreel.h264.slices import SliceHeader, header_bits
 from goalreel.rendering.frame_cache import FrameCache
@@ -209,7 +217,7 @@ class _Slices:
         bounds = bounds.tolist()
         for number, (first, end) in enumerate(zip(bounds, bounds[1:], strict=False), start=1):
             unit = escape(data[first:end]) if number in escaped else data[first:end]
-            made.append(len(unit).to_bytes(self._length_bytes, "big") + unit)
+            made.append(length_prefixed(unit, self._length_bytes))
         return made
 
 

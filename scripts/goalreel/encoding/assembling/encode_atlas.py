@@ -9,9 +9,9 @@ from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.assembling.sample_parts import to_part
 from goalreel.encoding.yuv import cut_rows, patch_planes, planes, whole_planes
+from goalreel.h264.bits import annex_b
 from goalreel.h264.inter import code_patches
 from goalreel.h264.macroblocks import SIDE, Planes
-from goalreel.h264.nal import annex_b
 from goalreel.h264.parameter_sets import StreamParameters, pps, sps
 from goalreel.h264.prediction import plain_color
 from goalreel.h264.slices import SliceHeader, slice_nal

@@ -6,21 +6,16 @@ one vectorized write.
 Source: Rec. ITU-T H.264, 7.3.3 and 8.2.1.1.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
+from typing import IO
 
 import numpy as np
 
-from goalreel.h264.bits import put_numbers
-from goalreel.h264.nal import length_prefixed
+from goalreel.h264.bits import length_prefixed, put_numbers
 from goalreel.h264.parameter_sets import POC_BITS
 from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
 
-# The limit of an assembled episode. Order counts rise by 2 from the IDR picture, and must stay
-# below half the range of pic_order_cnt_lsb (8.2.1.1).
-MOST_PICTURES = 1 << (POC_BITS - 2)
 NO_ORDER = -1
-Samples = tuple[np.ndarray, Iterator[bytearray]]  # sizes, (frames,) int64, and batches of samples
 _ORDER = (1 << POC_BITS) - 1  # pic_order_cnt_lsb with all bits set
 _LENGTH = 4  # bytes of the length before a NAL unit
 _BATCH = 1 << 14  # samples joined per step
@@ -30,7 +25,6 @@ class PartStore:
     """A numbered collection of parts. Part 0 is empty."""
 
     def __init__(self) -> None:
-        """Start with only the empty part."""
         self._parts = [b""]
         self._orders = [NO_ORDER]
 
@@ -44,16 +38,12 @@ class PartStore:
         """Add a P slice, given its data as one bit per element, and return its number."""
         return self.add(to_part(header, data), order_position(header))
 
-    def samples(self, rows: np.ndarray, counts: np.ndarray) -> Samples:
-        """Return the sample sizes in bytes, (frames,) int64, and the samples in batches.
+    def write(self, stream: IO[bytes], rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Write samples and return their sizes in bytes, (frames,) int64.
 
         rows: (frames, slots) part numbers; counts: (frames,) pictures since the IDR picture.
         """
-        sizes = np.array([*map(len, self._parts)], np.int64)
-        return sizes[rows].sum(axis=1), self._joined(rows, counts, sizes)
-
-    def _joined(self, rows: np.ndarray, counts: np.ndarray, part_sizes: np.ndarray) -> Iterator:
-        orders = np.array(self._orders)
+        part_sizes, orders = np.array([*map(len, self._parts)], np.int64), np.array(self._orders)
         for start in range(0, len(rows), _BATCH):
             numbers = rows[start : start + _BATCH].ravel()
             samples = bytearray().join(map(self._parts.__getitem__, numbers.tolist()))
@@ -61,7 +51,8 @@ class PartStore:
             sizes = part_sizes[numbers]
             places = 8 * (np.cumsum(sizes) - sizes)[slices] + orders[numbers[slices]]
             put_numbers(samples, places, 2 * counts[start + slices // rows.shape[1]], POC_BITS)
-            yield samples
+            stream.write(samples)
+        return part_sizes[rows].sum(axis=1)
 
 
 def to_part(header: SliceHeader, data: np.ndarray) -> bytes:

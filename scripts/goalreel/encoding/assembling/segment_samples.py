@@ -6,23 +6,20 @@ macroblocks keep the caption, and of HUD slices below.
 """
 
 from collections.abc import Sequence
+from typing import IO
 
 import numpy as np
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.hud_slices import hud_slices
 from goalreel.encoding.assembling.intra_slices import code_strips
-from goalreel.encoding.assembling.sample_parts import (
-    MOST_PICTURES,
-    PartStore,
-    Samples,
-    order_position,
-)
+from goalreel.encoding.assembling.sample_parts import PartStore, order_position
+from goalreel.encoding.encoder_selection import MOST_PICTURES
 from goalreel.encoding.yuv import cut_rows, patch_planes, whole_planes
 from goalreel.errors import GoalreelError
+from goalreel.h264.bits import length_prefixed
 from goalreel.h264.inter import skip_run
 from goalreel.h264.macroblocks import SIDE, Region
-from goalreel.h264.nal import length_prefixed
 from goalreel.h264.slices import SliceHeader, slice_nal
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import NOTHING, Layer
@@ -31,8 +28,8 @@ _PICTURE, _CAPTION = "car", "caption"  # layer names; all others belong to the H
 _IDR_PIC_IDS = (1, 2)  # alternating, and with ue(v) codes of one length
 
 
-def samples_of(cache: FrameCache, coded_atlas: CodedAtlas) -> Samples:
-    """Return the samples of a shard, overlay included.
+def write_samples(stream: IO[bytes], cache: FrameCache, coded_atlas: CodedAtlas) -> np.ndarray:
+    """Write the samples of a shard, overlay included, and return their sizes, (frames,) int64.
 
     The first frame of each episode must be the empty track, with the caption and the HUD of the
     reset state. Raises GoalreelError if an episode, which may come from a recording, has too many
@@ -64,7 +61,7 @@ def samples_of(cache: FrameCache, coded_atlas: CodedAtlas) -> Samples:
     height, width = (length // SIDE for length in coded_atlas.planes[0].shape)
     rows[~changed, 0] = _skipped(Region(0, 0, height, width, width), store)
     rows[starts, 0] = _idr_pictures(caption, cache, coded_atlas, store)
-    return store.samples(rows, np.arange(len(cache)) - np.repeat(starts, lengths))
+    return store.write(stream, rows, np.arange(len(cache)) - np.repeat(starts, lengths))
 
 
 def _pictures(

@@ -11,6 +11,7 @@ import numpy as np
 
 from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.yuv import Yuv420p, cut_rows, pad_planes, planar, planes
+from goalreel.h264.bits import length_prefixed
 from goalreel.h264.inter import skip_run
 from goalreel.h264.macroblocks import SIDE, Planes
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS, StreamParameters
@@ -41,8 +42,7 @@ def write_title_samples(
     poc = None if stream.chained else 0
 
     def unit(header: SliceHeader, data: np.ndarray) -> bytes:
-        nal = slice_nal(header, data)
-        return len(nal).to_bytes(stream.length_bytes, "big") + nal
+        return length_prefixed(slice_nal(header, data), stream.length_bytes)
 
     def code_row(row: int) -> bytes:
         header = SliceHeader("I", row * columns, _IDR_PIC_ID, poc, _REF_IDC, _QP)

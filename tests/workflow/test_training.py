@@ -14,8 +14,7 @@ from goalreel.workflow import plan as planning
 from goalreel.workflow.config import load_config
 from goalreel.workflow.hooks import _with_trained_policy
 from goalreel.workflow.plan import Plan
-from goalreel.workflow.resources import memory_mb
-from goalreel.workflow.rules import Plans
+from goalreel.workflow.rules import Plans, memory_mb
 from goalreel.workflow.suite import expand
 
 CART = {"env": "CartPole-v1", "policy": "trained"}

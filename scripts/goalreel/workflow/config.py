@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from goalreel.configuration.options import PolicyOptions
+from goalreel.configuration.options import Check, Options, PolicyOptions
 from goalreel.configuration.schema import config_error, read_options
 from goalreel.encoding.encoder_selection import cards, encoder_errors
 from goalreel.environments import gymnasium_ids
@@ -25,6 +25,7 @@ from goalreel.policies.parameters import (
 from goalreel.policies.policy_dependencies import policy_files, policy_tools
 from goalreel.policies.sb3_files import spaces_error, with_files
 from goalreel.rendering.captions import default_captions
+from goalreel.verification.lock_file import read_lock
 from goalreel.workflow import policy_errors
 from goalreel.workflow.policy_errors import Errors
 from goalreel.workflow.run import CHOICES, SHARDED, Run
@@ -32,6 +33,9 @@ from goalreel.workflow.run import CHOICES, SHARDED, Run
 _MAX_FPS = 240  # as in the schema
 _CONSOLE_FPS = 60  # each frame of a console is a step
 _MAX_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
+# Options that a check takes only from the lock file, or that do not affect the episodes.
+_KEPT = {*Options.model_fields} - {"check", "check_determinism", "env", "env_kwargs"}
+_KEPT -= {"env_wrappers", "max_episode_steps", "policy", "render", "shard_size", "sticky_actions"}
 
 
 def load_config(user_options: Mapping) -> dict:
@@ -129,6 +133,24 @@ def results_folder(env: str, policy: Mapping) -> str:
     played = policy.get("file") or policy.get("dataset")
     name = f"{env}-{Path(played).stem if played else policy['name']}"
     return "results/" + re.sub(r"[^\w.+-]+", "-", name)
+
+
+def locked_options(user_options: Mapping) -> dict:
+    """Return the options that play the episodes of a lock file, with the user's changes."""
+    check = user_options.get("check")
+    path = check.get("file") if isinstance(check, Mapping) else None
+    facts, episodes = read_lock(path or Check().file)
+    options = facts["options"]
+    root = user_options.get("results") or results_folder(options["env"], options["policy"])
+    for key in user_options.keys() - _KEPT:
+        old, new = options.get(key), user_options[key]
+        is_part = isinstance(old, Mapping) and isinstance(new, Mapping)
+        is_part = is_part and (key != "policy" or new.get("name", old["name"]) == old["name"])
+        options[key] = {**old, **new} if is_part else new
+    policy, seeds = options["policy"], [episode.seed for episode in episodes]
+    is_recorded = isinstance(policy, Mapping) and policy.get("name") in RECORDED
+    chosen = {"episodes": len(seeds)} if is_recorded else {"seeds": seeds}
+    return options | chosen | {"results": f"{root}/check"}
 
 
 def _with_policy_section(user_options: Mapping) -> dict:

@@ -27,8 +27,7 @@ from goalreel.provenance.fingerprint import remember_trees, sources_as_noted, so
 from goalreel.provenance.spec import canonical
 from goalreel.verification.preflight import is_known_to_play, play_first_steps, read_first_steps
 from goalreel.workflow import job_events, run_checks
-from goalreel.workflow.config import check_environment, read_config, with_own_fps
-from goalreel.workflow.locked_run import locked_options
+from goalreel.workflow.config import check_environment, locked_options, read_config, with_own_fps
 from goalreel.workflow.rules import Plans
 from goalreel.workflow.stages import APART, STAGES, VIEWS
 from goalreel.workflow.suite import SuiteRun, expand

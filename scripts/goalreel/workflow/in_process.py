@@ -11,8 +11,7 @@ from goalreel.cli import WORKFLOW, logging_to, program, say
 from goalreel.errors import GoalreelError, quoted
 from goalreel.films.saved_film import SavedFilm, check_format, save_film
 from goalreel.policies.parameters import is_trained_here
-from goalreel.workflow.config import load_config
-from goalreel.workflow.locked_run import locked_options
+from goalreel.workflow.config import load_config, locked_options
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.stages import FILM
 

@@ -245,13 +245,6 @@ class Plan:
         """Return the names of all shards of a scope: "00000", "00001", ..."""
         return [shard_name(shard) for shard in range(self.run.shards(scope))]
 
-    @property
-    def film(self) -> list[str]:
-        """The film and its tables."""
-        made = [*STAGES["concat"].present(self.run).values()]
-        made += [o for o in STAGES["episodes"].present(self.run).values() if o.report]
-        return [f"{self.results}/{output.path}" for output in made]
-
 
 def _version(tool: str) -> str:
     return ffmpeg.version() if tool == "ffmpeg" else package_version(tool)

@@ -32,9 +32,9 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
         from goalreel import _HOME
 
         homes = [f"{module}.{name}" for name, module in _HOME.items()]
-        homes += ["recorders.vector.RecordVideo", "recorders.vector.FinalFrame"]
+        homes += ["vector.RecordVideo", "vector.FinalFrame"]
         homes += ["recorders.video_writer.VideoOptions"]
-        homes += ["recorders.vec_video_recorder.VecVideoRecorder", "trackers"]
+        homes += ["sb3.VecVideoRecorder", "trackers"]
         entries = [f"::: goalreel.{home}" for home in homes]
         markdown = markdown.replace("<!-- api -->", "\n\n".join(entries))
     return _LINK.sub(lambda match: _source(match, page.file.src_uri), markdown)

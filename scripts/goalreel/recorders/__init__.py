@@ -1,1 +1,1 @@
-"""Record videos from Python: RecordVideo and recorders of vector environments."""
+"""Record videos from Python: RecordVideo, and the writer of videos of all recorders."""

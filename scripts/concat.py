@@ -20,10 +20,8 @@ def concat(spec, segments: Shards, trajectories: Shards, output, selection=None)
         text = (spec.extended(sizes=sizes) if sizes else spec).text
         how = config["film.fps"], config["card_frames"], unit
         frames = concatenate(whole, trajectories, output, *how, title, text)
-    size = format_bytes(output.stat().st_size)
-    message = (
-        f"{format_duration(frames / config['film.fps'])}, {size}, {pluralize(frames, 'frame')}"
-    )
+    time, size = format_duration(frames / config["film.fps"]), output.stat().st_size
+    message = f"{time}, {format_bytes(size)}, {pluralize(frames, 'frame')}"
     if sizes:
         least, most = (f"{width}x{height}" for height, width in sizes)
         message += f", frames of {least} to {most} pixels, padded with black to {most}"

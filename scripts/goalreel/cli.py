@@ -20,16 +20,13 @@ _NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate 
 PLANS = "GOALREEL_PLANS"  # the environment variable that jobs read
 _PACKAGE = Path(__file__).resolve().parent
 # The folder of the Snakefile, in an installed package or in a checkout.
-WORKFLOW = next(
-    folder for folder in (_PACKAGE / "_workflow", _PACKAGE.parents[1]) if folder.is_dir()
-)
+WORKFLOW = next(path for path in (_PACKAGE / "_workflow", _PACKAGE.parents[1]) if path.is_dir())
 
 
 def parser(doc: str) -> argparse.ArgumentParser:
     """Return a parser whose --help prints the program's docstring."""
-    return argparse.ArgumentParser(
-        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    style = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(description=doc, formatter_class=style)
 
 
 @cache

@@ -44,9 +44,7 @@ class UnusableFileError(GoalreelError):  # noqa: N818 - it is said of the file
         others: errors of other files, found at the same time.
     """
 
-    def __init__(
-        self, path: str | os.PathLike, problem: str, files: Sequence[Path] | None = None
-    ) -> None:
+    def __init__(self, path: str | os.PathLike, problem: str, files: Sequence[Path] | None = None):
         """Take the file and its problem, and the files to delete if it is a folder."""
         self.path = Path(path)
         self.problem = problem

@@ -67,10 +67,8 @@ def join(
     for segment, shown in segments:
         index, expected = read_index(segment), sum(chapter.frames for chapter in shown)
         if index.frames != expected:
-            raise UnusableFileError(
-                segment,
-                f"it has {index.frames} frames, but its episodes and title cards {expected}",
-            )
+            problem = f"it has {index.frames} frames, but its episodes and title cards {expected}"
+            raise UnusableFileError(segment, problem)
         if (index.durations, index.timescale) != ((TICKS,), TICKS * fps):
             raise UnusableFileError(segment, f"it does not have a constant {fps} fps")
         coding = index.configuration, index.size

@@ -72,9 +72,7 @@ def write_tables(
     return f"{_summary(pd.concat(played))}, {pluralize(first_frame, 'frame')}"
 
 
-def write_played_table(
-    path: str | os.PathLike, rows: Attempts, filmed: np.ndarray, env: str
-) -> None:
+def write_played_table(path: Path, rows: Attempts, filmed: np.ndarray, env: str) -> None:
     """Write the table of all episodes that were played, with the numbers of those `filmed`."""
     columns = [name for name in EPISODE_COLUMNS["episode"][:-4] if name != "shard"]
     table = _attempts_table(rows, env, 0)[columns]

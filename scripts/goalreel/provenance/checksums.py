@@ -76,12 +76,10 @@ def results_files(folders: Iterable[str]) -> dict[str, str]:
     for folder in folders:
         paths = [Path(folder, "tables.json")]
         paths += [Path(folder, name, "00000.npz") for name in ("frames", "trajectories")]
-        for path in (path for path in paths if not path.is_file()):
+        if missing := next((path.name for path in paths if not path.is_file()), None):
             again = f"Make it again: snakemake all stills --configfile {folder}/config.yaml"
             fix = again if Path(folder, "config.yaml").is_file() else "Name the folder of a run."
-            raise GoalreelError(
-                f"compare: {folder!r} holds no finished run (no {path.name}). {fix}"
-            )
+            raise GoalreelError(f"compare: {folder!r} holds no finished run (no {missing}). {fix}")
         content = b"".join(path.read_bytes() for path in paths)
         found[folder] = hashlib.sha256(content).hexdigest()
     return found

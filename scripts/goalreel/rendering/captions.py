@@ -37,10 +37,8 @@ def check_template(template: str) -> None:
             place = f"'{{{name}:{width}}}'"
             raise GoalreelError(f"{place} has a field in its width. Write a number there.")
     if len(template) > _MAX_CHARS or re.search(r"[:.]\D{0,3}\d{4}", template):
-        raise GoalreelError(
-            f"{quoted(template)} is too long. Use at most {_MAX_CHARS} characters, and widths "
-            f"below 1000."
-        )
+        fix = f"Use at most {_MAX_CHARS} characters, and widths below 1000."
+        raise GoalreelError(f"{quoted(template)} is too long. {fix}")
     try:
         shown = template.format_map(_SAMPLE)
     except (ValueError, TypeError, LookupError, OverflowError) as error:

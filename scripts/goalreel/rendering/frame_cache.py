@@ -86,10 +86,9 @@ class FrameCache:
 
 def write_cache(path: str | os.PathLike, cache: FrameCache) -> None:
     """Write a frame cache with a background. Equal caches give equal bytes."""
-    arrays = _header(cache.spec, cache.source, cache.offsets) | {
-        "background": cache.background,
-        "layers": np.array([layer.name for layer in cache.layers], dtype=np.str_),
-    }
+    names = np.array([layer.name for layer in cache.layers], dtype=np.str_)
+    arrays = _header(cache.spec, cache.source, cache.offsets)
+    arrays |= {"background": cache.background, "layers": names}
     for layer in cache.layers:
         arrays[f"{layer.name}_boxes"] = layer.patches.boxes
         arrays[f"{layer.name}_pixels"] = layer.patches.pixels
@@ -124,10 +123,8 @@ class FrameCacheWriter:
         frames = [sum(self._episodes[e]) for e in order]
         offsets = np.concatenate([[0], np.cumsum(frames)])
         sizes = np.array(self._sizes)[numbers]
-        arrays = _header(spec, source, offsets) | {
-            "size": sizes.max(axis=0),
-            "groups": np.stack([np.cumsum(lengths) - lengths, numbers], axis=1),
-        }
+        groups = np.stack([np.cumsum(lengths) - lengths, numbers], axis=1)
+        arrays = _header(spec, source, offsets) | {"size": sizes.max(axis=0), "groups": groups}
         arrays |= {"sizes": sizes} if (sizes != sizes[0]).any() else {}
         for name, array in arrays.items():
             self._add(name, array)
@@ -179,8 +176,5 @@ def open_cache(path: str | os.PathLike, size: tuple[int, int] = (0, 0)) -> Frame
 
 
 def _header(spec: Spec, source: str, offsets: np.ndarray) -> dict[str, np.ndarray]:
-    return npz.header(_KIND, VERSION) | {
-        "spec": np.array(spec.text),
-        "source": np.array(source),
-        "offsets": np.asarray(offsets, np.int64),
-    }
+    arrays = npz.header(_KIND, VERSION) | {"spec": np.array(spec.text), "source": np.array(source)}
+    return arrays | {"offsets": np.asarray(offsets, np.int64)}

@@ -61,16 +61,11 @@ class FrameRecorder:
     """
 
     def __init__(
-        self,
-        environment: GymnasiumEnvironment,
-        frames: FrameCacheWriter,
-        success: str | float | None = None,
+        self, env: GymnasiumEnvironment, frames: FrameCacheWriter, success: str | float | None
     ):
         """Start without frames. See `filming` for the arguments."""
-        self._environment, self._cache, self._success = environment, frames, success
-        self._scene = (
-            ClassicControlScene(environment) if isinstance(environment, ClassicControl) else None
-        )
+        self._environment, self._cache, self._success = env, frames, success
+        self._scene = ClassicControlScene(env) if isinstance(env, ClassicControl) else None
         self._rendered: dict[int, _EpisodeFrames] = {}  # the batch's frames, by index
         self._kept: dict[int, Iterator[Group]] = {}  # of the batch's episodes in the film
         self._first_episode: tuple[Episode, _EpisodeFrames | None] | None = None  # of the shard
@@ -230,11 +225,9 @@ def filming(
 class _EpisodeFrames:
     """The frames of one episode, as groups in memory or in a temporary file."""
 
-    def __init__(
-        self, folder: Path, environment: GymnasiumEnvironment, seed: int, is_compared: bool
-    ):
+    def __init__(self, folder: Path, env: GymnasiumEnvironment, seed: int, is_compared: bool):
         """Start without frames. folder: for the temporary file."""
-        self._episode, self._recorder, self._groups = (environment, seed), BlockRecorder(), 0
+        self._episode, self._recorder, self._groups = (env, seed), BlockRecorder(), 0
         self._file = tempfile.SpooledTemporaryFile(_MAX_MEMORY, dir=folder)  # noqa: SIM115
         self._count, self._is_compared = 0, is_compared
         self.checksums: list[int] = []  # of all frames, if a replay compares them

@@ -38,7 +38,7 @@ def is_deterministic(policy: Mapping) -> bool | None:
 
 
 def page(
-    results: dict, player: str, library: str | None, shown: Sequence[str], options: Mapping
+    results: dict, player: str, library: str | None, shown: list[str], options: Mapping
 ) -> str:
     """Return the card, README.md, with the results from `evaluation`.
 

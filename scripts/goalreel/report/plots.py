@@ -264,7 +264,7 @@ def plot_actions(run: PlottedRun) -> Plot:
             _name_panel(axes, f"dimension {number}")
     if is_discrete and names:
         grid[0].set_xticks(range(len(names)), names, size=11 if len(names) < 5 else 9)
-    return figure, "Actions", _describe_actions(actions, numbers, is_whole, names)
+    return figure, "Actions", _describe_actions(actions, numbers, names)
 
 
 def _name_panel(axes, name: str) -> None:
@@ -272,9 +272,7 @@ def _name_panel(axes, name: str) -> None:
     axes.tick_params(labelsize=8)
 
 
-def _describe_actions(
-    actions: np.ndarray, numbers: np.ndarray, is_whole: bool, names: Sequence[str]
-) -> str:
+def _describe_actions(actions: np.ndarray, numbers: np.ndarray, names: Sequence[str]) -> str:
     """Return the description of the plot."""
     text = f"Actions in {len(actions):,} steps"
     text += ", evenly sampled" if len(actions) == _MAX_ACTIONS else ""
@@ -282,7 +280,7 @@ def _describe_actions(
         return f"{text}: the first {len(numbers)} of {actions.shape[1]} dimensions."
     if len(numbers) > 1:
         return f"{text}: all {len(numbers)} dimensions."
-    if not is_whole:
+    if actions.dtype.kind not in "iub":
         return f"{text}: values from {actions.min():.3g} to {actions.max():.3g}."
     values, counts = np.unique(actions, return_counts=True)
     often = np.argsort(-counts, kind="stable")[:_MAX_NAMED]

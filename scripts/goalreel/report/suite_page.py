@@ -16,16 +16,10 @@ from goalreel.cli import read_failure
 from goalreel.errors import pluralize, shortened
 from goalreel.files.atomic import write_text
 from goalreel.provenance.spec import Spec
+from goalreel.report import statistics
 from goalreel.report.episode_table import read_table
 from goalreel.report.page import TEMPLATES, hash_source, open_template
-from goalreel.report.statistics import (
-    Interval,
-    PairedDifference,
-    format_decimals,
-    paired_difference,
-    trainings_difference,
-    trainings_interval,
-)
+from goalreel.report.statistics import Interval, PairedDifference
 
 _LARGE = 40  # runs above which cells are small and rows folded
 _MOST_PAIRED = 6  # columns up to which a row compares all pairs, instead of each with the best
@@ -64,12 +58,12 @@ class _Cell:
     def estimate(self, name: str, low: str, high: str) -> Interval | None:
         """Return the interval of a column of suite.csv, None without values."""
         found = [run for run in self.finished if run[name] is not None]
-        if len(self.runs) > 1 and found:
-            return trainings_interval([run[name] for run in found])
-        bounds = (
-            [math.nan if run[k] is None else run[k] for k in (name, low, high)] for run in found
-        )
-        return next((Interval(*values) for values in bounds), None)
+        if not found:
+            return None
+        if len(self.runs) > 1:
+            return statistics.trainings_interval([run[name] for run in found])
+        values = [found[0][key] for key in (name, low, high)]
+        return Interval(*(math.nan if value is None else value for value in values))
 
 
 def write_suite(folder: Path, runs: Sequence[SuiteRun], is_checkpoints: bool, spec: Spec) -> str:
@@ -112,7 +106,7 @@ def write_suite(folder: Path, runs: Sequence[SuiteRun], is_checkpoints: bool, sp
         content=lambda name: (TEMPLATES / name).read_text(encoding="utf-8"),
         allowed=lambda name: hash_source(TEMPLATES / name),
         pluralize=pluralize,
-        number=format_decimals,
+        number=statistics.format_decimals,
         interval=Interval,
         ticks=lambda span: MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(*span).tolist(),
     )
@@ -209,14 +203,13 @@ def _difference(a: _Cell, b: _Cell) -> PairedDifference | None:
     """Return the difference B - A of two cells, None if they cannot be compared."""
     if len(a.runs) > 1 or len(b.runs) > 1:
         is_enough = min(len(a.finished), len(b.finished)) > 1
-        return trainings_difference(a.means(), b.means()) if is_enough else None
+        return statistics.trainings_difference(a.means(), b.means()) if is_enough else None
     shared = a.returns.index.intersection(b.returns.index, sort=True)
-    return None if shared.empty else paired_difference(a.returns[shared], b.returns[shared])
+    both = a.returns[shared], b.returns[shared]
+    return None if shared.empty else statistics.paired_difference(*both)
 
 
-def _pair(
-    row: str, a: str, b: str, found: PairedDifference | None, names: Mapping[str, str]
-) -> dict:
+def _pair(row: str, a: str, b: str, found: PairedDifference | None, names: Mapping) -> dict:
     """Return the difference A - B in numbers and in words."""
     pair = {"row": row, "a": a, "b": b, "pairs": 0, "sentence": "not compared"}
     if found:

@@ -29,9 +29,7 @@ _KIND = {"kind": "goalreel training", "version": 1}
 FREE = ("eval_freq", "n_eval_episodes", "checkpoints", "reward_threshold", "attempts")
 
 
-def write_checkpoint(
-    path: os.PathLike, identity: Mapping, state: Mapping, parts: list[Mapping]
-) -> None:
+def write_checkpoint(path: Path, identity: Mapping, state: Mapping, parts: list[Mapping]) -> None:
     """Replace the file atomically."""
     known = json.loads(canonical(dict(identity)))  # PyTorch reads no classes of a spec
     content = _KIND | {"identity": known, "state": dict(state), "parts": parts}

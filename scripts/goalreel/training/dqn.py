@@ -106,9 +106,8 @@ class Dqn:
             group["lr"] = settings.learning_rate * remaining
         batch = self.buffer.sample(settings.batch_size // self._group.size, self._rng)
         expected = self._targets(batch)
-        found = self._combined(*self.network(batch.obs, self._dtype)).gather(
-            1, batch.actions[:, None]
-        )[:, 0]
+        values = self._combined(*self.network(batch.obs, self._dtype))
+        found = values.gather(1, batch.actions[:, None])[:, 0]
         loss = functional.smooth_l1_loss(found, expected)
         self._group.descend(loss, self.optimizer, settings.max_grad_norm)
         self.updates += 1
@@ -121,10 +120,8 @@ class Dqn:
         """Return the target values, (n,) float32, of the actions."""
         values = self._combined(*self._target(batch.next_obs, self._dtype))
         if self._settings.double:
-            chosen = self._combined(*self.network(batch.next_obs, self._dtype)).argmax(
-                1, keepdim=True
-            )
-            best = values.gather(1, chosen)[:, 0]
+            own = self._combined(*self.network(batch.next_obs, self._dtype))
+            best = values.gather(1, own.argmax(1, keepdim=True))[:, 0]
         else:
             best = values.max(1).values
         # After termination the next observation is arbitrary, and the discount is 0.

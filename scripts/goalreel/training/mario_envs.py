@@ -208,10 +208,8 @@ class _Starts:
             self._new[0, now] += 1
             self._new[1, now] += is_flag
             if game.from_reset:
-                self._from_reset = [
-                    0.98 * self._from_reset[0] + 1,
-                    0.98 * self._from_reset[1] + is_flag,
-                ]
+                games, flags = self._from_reset
+                self._from_reset = [0.98 * games + 1, 0.98 * flags + is_flag]
 
     def exchange(self, group: Group) -> None:
         """Add the counts of all processes."""

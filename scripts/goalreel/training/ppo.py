@@ -44,9 +44,8 @@ class Ppo:
         self._settings, self.network, self._envs, self._group = settings, network, envs, group
         self.updates, self.figures = 0, dict.fromkeys(("loss", *_FIGURES), float("nan"))
         self._device, self._dtype = next(network.parameters()).device, dtype
-        self.optimizer = torch.optim.Adam(
-            network.parameters(), settings.learning_rate, eps=1e-5, fused=True
-        )
+        weights, rate = network.parameters(), settings.learning_rate
+        self.optimizer = torch.optim.Adam(weights, rate, eps=1e-5, fused=True)
         self._rng = torch.Generator().manual_seed(seed)
         count, shape = settings.n_steps, envs.obs.shape
         dtype = torch.uint8 if envs.obs.dtype == np.uint8 else torch.float32

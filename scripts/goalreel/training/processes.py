@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -93,10 +94,8 @@ def run_group(size: int, function: Callable, *arguments: object) -> object:
         path = str(Path(folder) / "rendezvous")
         messages = spawn.SimpleQueue()
         values = function, path, size, messages, arguments
-        children = [
-            spawn.Process(target=_run_child, args=(rank, *values), daemon=True)
-            for rank in range(1, size)
-        ]
+        child_of = partial(spawn.Process, target=_run_child, daemon=True)
+        children = [child_of(args=(rank, *values)) for rank in range(1, size)]
         for child in children:
             child.start()
         try:

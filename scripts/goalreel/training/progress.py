@@ -67,9 +67,7 @@ class Progress:
                 if value is not None:
                     self._writer.add_scalar(name, value, step)
             self._writer.flush()
-        known = (
-            f"{label} {row[name]:.3g}" for name, label in _LINE.items() if row[name] is not None
-        )
+        known = (f"{label} {row[n]:.3g}" for n, label in _LINE.items() if row[n] is not None)
         start = f"{row['time/time_elapsed']:,.0f} s: {step:,} of {self._total:,} decisions"
         say(", ".join([start, f"{row['time/fps'] or 0:,.0f}/s", *known]))
 

@@ -130,9 +130,8 @@ class ReplayBuffer:
             return frames[row % self.size, env]
         age = self._rows["episode_step"][row % self.size, env]
         places = (row[:, None] - torch.minimum(self._back, age[:, None])) % self.size
-        flat = frames.flatten(0, 1).index_select(
-            0, (places * self.num_envs + env[:, None]).flatten()
-        )
+        index = (places * self.num_envs + env[:, None]).flatten()
+        flat = frames.flatten(0, 1).index_select(0, index)
         return flat.view(*places.shape, *frames.shape[2:])
 
 

@@ -154,11 +154,8 @@ class Session:
 
     def _is_solved(self) -> bool:
         threshold, evaluations = self.settings.reward_threshold, self.record.evaluations
-        return (
-            threshold is not None
-            and bool(evaluations)
-            and evaluations[-1].mean("return_") >= threshold
-        )
+        is_known = threshold is not None and evaluations
+        return bool(is_known) and evaluations[-1].mean("return_") >= threshold
 
     def _evaluate(self, progress: Progress | None) -> bool:
         """Evaluate the weights if a checkpoint is due, and keep them; return whether it was."""

@@ -51,10 +51,8 @@ def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
     rows, spec = trajectories.attempts, trajectories.spec
     tried = np.flatnonzero(rows.reach == number)
     if attempt is not None and attempt not in range(len(tried)):
-        last = len(tried) - 1
-        raise GoalreelError(
-            f"--attempt: No attempt {attempt} at reach {number}. The last is {last}."
-        )
+        fix = f"The last is {len(tried) - 1}."
+        raise GoalreelError(f"--attempt: No attempt {attempt} at reach {number}. {fix}")
     row = rows.take(tried[[-1 if attempt is None else attempt]])
     (pair,) = row.pairs()
     name = f"{unit} {number}" + (f", attempt {pair[1]}" if unit == "reach" else "")
@@ -92,9 +90,8 @@ def replay(recorded: Recorded) -> list[np.ndarray]:
     config, episode = recorded.config, recorded.episode
     actions = episode.actions  # a negative action or a NaN force means none
     if np.isnan(actions).any() or (actions.dtype == np.int8 and (actions < 0).any()):
-        raise GoalreelError(
-            f"{recorded.name}: Cannot be replayed, because its recording has no actions."
-        )
+        problem = "Cannot be replayed, because its recording has no actions."
+        raise GoalreelError(f"{recorded.name}: {problem}")
     return list(replay_frames(gymnasiums_environment(config), episode))
 
 

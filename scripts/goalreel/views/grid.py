@@ -203,10 +203,7 @@ def draw_caption(text: str, width: int, rows: int) -> np.ndarray:
 
 
 def page_frames(
-    page: np.ndarray,
-    movies: Sequence[Iterator[np.ndarray]],
-    corners: Sequence[tuple[int, int]],
-    length: int,
+    page: np.ndarray, movies: Sequence[Iterator], corners: Sequence[tuple[int, int]], length: int
 ) -> Iterator[np.ndarray]:
     """Yield `length` frames of a page in yuv420p. They share one buffer: use each before the next.
 

@@ -95,9 +95,8 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, env: str) -> Swarm:
         steps.append(lengths - 1)
     steps = np.concatenate(steps)
     if len(steps) == 0:
-        raise GoalreelError(
-            "swarm: No episode reached the goal. Film more attempts, or use a better policy."
-        )
+        fix = "Film more attempts, or use a better policy."
+        raise GoalreelError(f"swarm: No episode reached the goal. {fix}")
     counts = np.cumsum(changes, axis=0, dtype=np.int32)
     used = np.flatnonzero(counts.any(axis=0))
     arrived = np.cumsum(np.bincount(steps))

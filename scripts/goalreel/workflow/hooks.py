@@ -158,11 +158,7 @@ def _check_single(config: Mapping, words: Sequence[str]) -> None:
 
 
 def _plan(
-    runs: Mapping[str, dict],
-    suite_runs: Mapping[str, SuiteRun],
-    scripts: Path,
-    workflow,
-    asked: int,
+    runs: dict[str, dict], suite_runs: dict[str, SuiteRun], scripts: Path, workflow, asked: int
 ) -> Plans:
     """Return the plans of checked configurations, with the options that the first steps set.
 

@@ -167,9 +167,8 @@ def _make(
             if stage == plan.run.player and player is not None:
                 options["policy"] = player
             first = spec.shard.get("first", 0) if stage == "simulate" else 0
-            draws = (
-                _DRAWING if stage in ("atlas", "simulate", "render") else contextlib.nullcontext()
-            )
+            is_drawn = stage in ("atlas", "simulate", "render")
+            draws = _DRAWING if is_drawn else contextlib.nullcontext()
             with draws, logging_to(log, lambda n, first=first: count(first + n)):
                 say(f"{stage}: {program(stage)(spec, **options)}")
             if stage == "simulate":

@@ -57,9 +57,7 @@ class Job:
 class JobEvents(logging.Handler):
     """The jobs that run, have finished or failed, from the log records of all executors."""
 
-    def __init__(
-        self, planned: Mapping[str, int], stages: Mapping[str, str], at_close: Callable[[], object]
-    ):
+    def __init__(self, planned: Mapping[str, int], stages: Mapping[str, str], at_close: Callable):
         """Take the number of jobs by stage, and the stage of each rule."""
         super().__init__()
         self._planned, self._stages, self._at_close = planned, stages, at_close
@@ -146,10 +144,9 @@ class JobEvents(logging.Handler):
             oldest = min(running, key=lambda job: job.start)
             parts += [f"{format_duration(left / len(running))} left"] if left else []
             if (seconds := time.monotonic() - oldest.start) > _LONG_SECONDS:
-                words = [line for log in oldest.logs for line in read_log(log)][-1:]
-                parts.append(
-                    " ".join([oldest.rule, *oldest.place.split(), format_duration(seconds), *words])
-                )
+                last = [line for log in oldest.logs for line in read_log(log)][-1:]
+                words = [oldest.rule, *oldest.place.split(), format_duration(seconds), *last]
+                parts.append(" ".join(words))
         return " · ".join(filter(None, parts))
 
 

@@ -18,23 +18,10 @@ from goalreel.encoding import ffmpeg
 from goalreel.environments.gymnasium_ids import environment_files, environment_tools
 from goalreel.environments.wrappers import wrapper_modules
 from goalreel.errors import GoalreelError
-from goalreel.policies.policy_dependencies import (
-    network_files,
-    own_network,
-    policy_files,
-    policy_tools,
-)
+from goalreel.policies import policy_dependencies as policies
+from goalreel.provenance import spec as specs
 from goalreel.provenance.checksums import results_files, sha256_of
 from goalreel.provenance.fingerprint import fingerprint, modules
-from goalreel.provenance.spec import (
-    Spec,
-    canonical,
-    common_digest,
-    covered,
-    package_version,
-    parse_spec,
-    shard_name,
-)
 from goalreel.workflow.run import SHARDED, Run
 from goalreel.workflow.run_checks import check_comparable
 from goalreel.workflow.stages import STAGES, Source, sources
@@ -65,7 +52,7 @@ class Plan:
         if stage == self.run.player and self.run.seeds is not None:
             seeds = self.run.seeds[shard["first"] :][: shard["count"]]
             common = common | {"seeds": list(seeds)}
-        return canonical({**common, "shard": shard})
+        return specs.canonical({**common, "shard": shard})
 
     def _covered(self, stage: str, wildcards: Mapping[str, str]) -> dict:
         """Return the range of episodes, or reaches, of a job."""
@@ -73,9 +60,9 @@ class Plan:
         size, total, shards = (of(scope) for of in (self.run.size, self.run.total, self.run.shards))
         if scope in SHARDED:
             if int(wildcards["shard"]) >= shards:
-                last = shard_name(shards - 1)
+                last = specs.shard_name(shards - 1)
                 raise GoalreelError(f"{wildcards['shard']}: No such shard. The last one is {last}.")
-            return covered(int(wildcards["shard"]), size, total)
+            return specs.covered(int(wildcards["shard"]), size, total)
         if scope not in ("run", "played"):
             return {}
         whole = {"shards": shards, "reaches": total, "size": size}
@@ -109,7 +96,7 @@ class Plan:
     @cache  # noqa: B019 - as above
     def digest(self, stage: str) -> str:
         """Return the digest of the common part of the specs of a stage's jobs."""
-        return common_digest(self._common(stage))
+        return specs.common_digest(self._common(stage))
 
     def makers(self, stage: str) -> dict[str, str]:
         """Return the stages that make a stage's inputs, by option, for verify of all files."""
@@ -126,9 +113,9 @@ class Plan:
         if plays:
             files |= environment_files(config["env"], wrapper_modules(config["env_wrappers"]))
         if stage == "import_recording" or (plays and self.run.policy != "recording"):
-            files |= policy_files(config["policy"])
+            files |= policies.policy_files(config["policy"])
         if plays:
-            files |= network_files(self._own_network)
+            files |= policies.network_files(self._own_network)
         if stage == "compare":
             if config["compare"] is None:
                 raise GoalreelError(
@@ -152,7 +139,8 @@ class Plan:
     def _player(self) -> list[str]:
         """Return the packages of the environment and of the policy."""
         config, run = self.run.config, self.run
-        tools = [*policy_tools(config["policy"]), *(["torch"] if self._own_network else [])]
+        tools = list(policies.policy_tools(config["policy"]))
+        tools += ["torch"] if self._own_network else []
         if run.env.computed:
             sees_pictures = run.policy == "trained"
             return [*tools, "pygame-ce", "pillow"] if sees_pictures else tools
@@ -162,7 +150,7 @@ class Plan:
     @cached_property
     def _own_network(self) -> str:
         """The user's network that plays, "module:callable"."""
-        return own_network(self.config["policy"], self.config["train"])
+        return policies.own_network(self.config["policy"], self.config["train"])
 
     @cached_property
     def stages(self) -> list[str]:
@@ -171,11 +159,8 @@ class Plan:
 
     def inputs(self, stage: str) -> dict[str, Callable[[Mapping], str | list[str]]]:
         """Return a function of the wildcards for each input, by option of the program."""
-        scope = STAGES[stage].scope
-        return {
-            option: partial(self._files, source, scope)
-            for option, source in sources(stage, self.run).items()
-        }
+        scope, found = STAGES[stage].scope, sources(stage, self.run)
+        return {option: partial(self._files, source, scope) for option, source in found.items()}
 
     def _files(self, source: Source, scope: str, wildcards: Mapping) -> str | list[str]:
         """Return the files of an input for a job of a scope."""
@@ -222,7 +207,7 @@ class Plan:
                 words += [f"--{name.replace('_', '-')}", str(first)]
         return shlex.join(words)
 
-    def jobs(self, stage: str) -> Iterator[tuple[Spec, dict[str, object]]]:
+    def jobs(self, stage: str) -> Iterator[tuple[specs.Spec, dict[str, object]]]:
         """Yield the spec and the options of each job of a stage, for a run without Snakemake."""
         if not STAGES[stage].when(self.run):
             return
@@ -236,15 +221,15 @@ class Plan:
                 name: Path(file) if isinstance(file, str) else list(map(Path, file))
                 for name, file in files.items()
             }
-            yield parse_spec(self.spec(stage, wildcards)), paths | self._limits(stage)
+            yield specs.parse_spec(self.spec(stage, wildcards)), paths | self._limits(stage)
 
     def _limits(self, stage: str) -> dict[str, object]:
         return {name: self.run.value(name) for name in STAGES[stage].limits}
 
     def shards(self, scope: str = "shard") -> Sequence[str]:
         """Return the names of all shards of a scope: "00000", "00001", ..."""
-        return [shard_name(shard) for shard in range(self.run.shards(scope))]
+        return [specs.shard_name(shard) for shard in range(self.run.shards(scope))]
 
 
 def _version(tool: str) -> str:
-    return ffmpeg.version() if tool == "ffmpeg" else package_version(tool)
+    return ffmpeg.version() if tool == "ffmpeg" else specs.package_version(tool)

@@ -48,10 +48,8 @@ def training_errors(config: Mapping) -> Errors:
         if section[key] % processes:
             nearest = processes * -(-section[key] // processes)
             problem = f"'{section[key]}' cannot be divided among {processes} processes"
-            yield (
-                f"train.{key}",
-                f"{problem}. Use a multiple of train.processes, such as {nearest}.",
-            )
+            fix = f"Use a multiple of train.processes, such as {nearest}."
+            yield f"train.{key}", f"{problem}. {fix}"
     if algorithm == "ppo" and section["batch_size"] > section["n_steps"] * section["n_envs"]:
         collected = section["n_steps"] * section["n_envs"]
         problem = f"'{section['batch_size']}' is more than the decisions between updates"

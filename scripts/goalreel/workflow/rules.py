@@ -118,11 +118,7 @@ class Plans:
     """The plans of a workflow: of a single run, or of each run of a suite."""
 
     def __init__(
-        self,
-        configs: Mapping[str, Mapping],
-        suite_runs: Mapping[str, SuiteRun],
-        scripts: Path,
-        asked: int,
+        self, configs: dict[str, dict], suite_runs: dict[str, SuiteRun], scripts: Path, asked: int
     ):
         """Take the configurations and the runs by name, "" for a single run; the rest as `Plan`."""
         self.runs = {name: Plan(config, scripts, asked) for name, config in configs.items()}

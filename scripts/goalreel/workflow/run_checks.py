@@ -30,10 +30,8 @@ def check_results(results: str, base: Path) -> None:
     # Snakemake would make a folder with an address's name, and empty docs/report to report.
     place, base = Path(results).resolve(), base.resolve()
     if "://" in results:
-        problem = (
-            "is an address. Use a folder, and add --default-storage-prefix "
-            "(docs/how-to/object-storage.md)."
-        )
+        fix = "Use a folder, and add --default-storage-prefix (docs/how-to/object-storage.md)."
+        problem = f"is an address. {fix}"
     elif place == base or any(place.is_relative_to(base / name) for name in _SOURCES):
         problem = "holds goalreel's own files. Choose another folder."
     elif place.exists() and not place.is_dir():
@@ -73,10 +71,8 @@ def check_comparable(sides: Mapping[str, str]) -> None:
     for (b, other), key in itertools.product(others, COMPARED):
         if first[key] != other[key]:
             values = f"{quoted(first[key])} in {a}, {quoted(other[key])} in {b}"
-            raise GoalreelError(
-                f"compare: The runs differ in {key} ({values}). To compare them: "
-                "compare_different=true"
-            )
+            fix = "To compare them: compare_different=true"
+            raise GoalreelError(f"compare: The runs differ in {key} ({values}). {fix}")
 
 
 def size_before(config: Mapping) -> int | None:

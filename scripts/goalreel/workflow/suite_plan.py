@@ -36,19 +36,15 @@ class SuitePlan(Plan):
 
     def _are_comparable(self, names: list[str]) -> bool:
         runs = [self._plans[name].run for name in names]
-        kinds = {
-            canonical([run.value(key) for key in (*COMPARED, "seed", "seeds", "unit")])
-            for run in runs
-        }
+        keys = (*COMPARED, "seed", "seeds", "unit")
+        kinds = {canonical([run.value(key) for key in keys]) for run in runs}
         has_own_seeds = any(run.policy in RECORDED or run.select is not None for run in runs)
         return len(runs) > 1 and len(kinds) == 1 and not has_own_seeds
 
     def spec(self, stage: str, wildcards: Mapping[str, str]) -> str:
         """Return the canonical JSON of a job's spec, as `Plan.spec`."""
-        digests = [plan.digest(maker) for plan, maker in self._makers(stage, wildcards)]
-        config: dict[str, object] = {
-            "runs_digest": hashlib.sha256("".join(digests).encode()).hexdigest()
-        }
+        digests = "".join(plan.digest(maker) for plan, maker in self._makers(stage, wildcards))
+        config: dict = {"runs_digest": hashlib.sha256(digests.encode()).hexdigest()}
         if stage == "compare":
             names = self.rows[wildcards["row"]]
             sides = [[self._side(name), f"{self.results}/{name}"] for name in names]

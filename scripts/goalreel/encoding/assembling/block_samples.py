@@ -15,16 +15,7 @@ from goalreel.encoding.assembling.block_contents import ContentBatch, FilmConten
 from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.yuv import block_planes
 from goalreel.environments.drawing.block_store import BlockStore
-from goalreel.h264.bits import (
-    IDR,
-    SLICE,
-    BitStrings,
-    escape,
-    join_rows,
-    length_prefixed,
-    put_numbers,
-    ue_codewords,
-)
+from goalreel.h264 import bits
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS
 from goalreel.h264.slices import SliceHeader, header_bits
 from goalreel.rendering.frame_cache import FrameCache
@@ -135,7 +126,7 @@ class _Slices:
         *_, orders = self._headers(self._table.kinds[strips], places)
         # No frame_num makes a header look like a start code: at most ten bits of 0 are adjacent.
         places = 8 * (np.cumsum(sizes) - sizes) + orders
-        put_numbers(data, places, batch.ordinals[frames], FRAME_NUM_BITS)
+        bits.put_numbers(data, places, batch.ordinals[frames], FRAME_NUM_BITS)
         return data, np.add.reduceat(sizes, np.searchsorted(frames, np.arange(len(batch.ordinals))))
 
     def _cover(self, batch: ContentBatch) -> tuple[np.ndarray, ...]:
@@ -176,12 +167,12 @@ class _Slices:
         for kind, qp in enumerate(self._quantizers):
             type_, idr = ("P" if kind == _SINGLE else "I"), (0 if kind == _CARD else None)
             header = SliceHeader(type_, 0, idr, poc_lsb=None, ref_idc=_REF_IDC, qp=qp)
-            bits, frame_num, _ = header_bits(header)
+            code, frame_num, _ = header_bits(header)
             # Leave out first_mb_in_slice, here a single bit.
-            fields[kind], lengths[kind] = int("".join(map(str, bits[1:])), 2), len(bits) - 1
+            fields[kind], lengths[kind] = int("".join(map(str, code[1:])), 2), len(code) - 1
             orders[kind] = 8 * (self._length_bytes + 1) + frame_num - 1
-        addresses, widths = ue_codewords(places)
-        units = _REF_IDC << 5 | np.where(kinds == _CARD, IDR, SLICE)
+        addresses, widths = bits.ue_codewords(places)
+        units = _REF_IDC << 5 | np.where(kinds == _CARD, bits.IDR, bits.SLICE)
         values = (units << widths | addresses) << lengths[kinds] | fields[kinds]
         return values, 8 + widths + lengths[kinds], orders[kinds] + widths
 
@@ -197,18 +188,18 @@ class _Slices:
         leading = table.leading_lengths[strips]
         # Bits before those of x264, and after them: mb_skip_run and rbsp_stop_one_bit.
         before = headers << leading | table.leading_bits[strips], lengths + leading
-        run, length = ue_codewords(skipped)
+        run, length = bits.ue_codewords(skipped)
         has_run = skipped > 0
         after = np.where(has_run, run << 1 | 1, 1), np.where(has_run, length + 1, 1)
         shifted = [value << (_WORD - length) for value, length in (before, after)]
         words = np.concatenate(shifted).astype(">i8").view(np.uint8)
         starts = 8 * len(self._codes) + _WORD * np.arange(2 * len(keys)).reshape(2, -1)
-        strings = BitStrings(
+        strings = bits.BitStrings(
             np.concatenate([self._codes, words]),
             np.stack([starts[0], table.starts[strips], starts[1]], axis=1),
             np.stack([before[1], table.lengths[strips], after[1]], axis=1),
         )
-        units, bounds = join_rows(strings)
+        units, bounds = bits.join_rows(strings)
         zero = units == 0
         escaped = np.flatnonzero(zero[:-2] & zero[1:-1] & (units[2:] <= 3))
         # No unit ends in a zero byte, so no match spans two units.
@@ -216,12 +207,12 @@ class _Slices:
         data, made = units.tobytes(), []
         bounds = bounds.tolist()
         for number, (first, end) in enumerate(zip(bounds, bounds[1:], strict=False), start=1):
-            unit = escape(data[first:end]) if number in escaped else data[first:end]
-            made.append(length_prefixed(unit, self._length_bytes))
+            unit = bits.escape(data[first:end]) if number in escaped else data[first:end]
+            made.append(bits.length_prefixed(unit, self._length_bytes))
         return made
 
 
-def _p_slice_prefix(macroblocks: BitStrings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _p_slice_prefix(macroblocks: bits.BitStrings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return what turns I-slice macroblocks into P (7.3.4): values, bit lengths, bits replaced."""
     byte, bit = np.divmod(macroblocks.starts, 8)
     data = np.append(macroblocks.data, np.zeros(2, np.uint8))
@@ -231,6 +222,6 @@ def _p_slice_prefix(macroblocks: BitStrings) -> tuple[np.ndarray, np.ndarray, np
     read = 2 * zeros + 1  # mb_type, ue(v)
     kinds = (window >> (16 - read)) - 1
     assert (kinds != _PCM).all(), "x264 coded an I_PCM macroblock, which cannot be moved"
-    values, lengths = ue_codewords(kinds + _INTRA)
+    values, lengths = bits.ue_codewords(kinds + _INTRA)
     # mb_skip_run of 0, a single bit, then mb_type.
     return 1 << lengths | values, 1 + lengths, read

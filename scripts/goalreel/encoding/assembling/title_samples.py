@@ -23,9 +23,7 @@ _REF_IDC = 2
 _QP = 36  # legible, as the paper of cards has no residual
 
 
-def write_title_samples(
-    file: IO[bytes], titles: FrameCache, stream: StreamParameters
-) -> list[np.ndarray]:
+def write_title_samples(file: IO[bytes], titles: FrameCache, stream: StreamParameters) -> list:
     """Write the samples of all title cards, and return the sizes of those of each, in bytes."""
     columns, rows = stream.macroblocks
     boxes = np.concatenate([n.patches.boxes for n in titles.layers] or [np.zeros((1, 4), int)])

@@ -41,9 +41,8 @@ class BipedalWalkerScene:
         self._tops = np.array([max(y) for _, y in spans])
         self._num_drawn = 0  # pieces
         shape = _HEIGHT, self._columns[-1] + 2 * _WIDTH
-        (self._pixels, self._image), (_, self._bare), (_, self._full) = (
-            new_image(shape) for _ in range(3)
-        )
+        images = [new_image(shape) for _ in range(3)]
+        (self._pixels, self._image), (_, self._bare), (_, self._full) = images
         self._reader = BlockReader(BlockStore(), channels=4, limit=_MAX_KEPT)
 
     def frame(self, env) -> BlockFrame | None:

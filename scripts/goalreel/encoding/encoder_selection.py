@@ -16,9 +16,7 @@ _X264 = {"small": ("veryfast", 28), "balanced": ("veryfast", 23), "best": ("very
 # bytes (FrozenLake 2.07), at a PSNR 1.7 dB lower to 9 dB higher (benchmarks/results/presets.md).
 _X264_DRAWN = _X264 | {"balanced": ("ultrafast", 23)}
 _ONLY_X264 = ("preset", "qp", "crf")
-# The limit of an assembled episode, without its title card. Order counts rise by 2 from the IDR
-# picture, and must stay below half the range of pic_order_cnt_lsb, of 16 bits (8.2.1.1).
-MOST_PICTURES = 1 << 14
+MOST_PICTURES = 1 << 14  # per assembled episode, without its title card, as in sample_parts
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ from goalreel.h264.bits import length_prefixed, put_numbers
 from goalreel.h264.parameter_sets import POC_BITS
 from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
 
+# The limit of an assembled episode. Order counts rise by 2 from the IDR picture, and must stay
+# below half the range of pic_order_cnt_lsb (8.2.1.1).
+MOST_PICTURES = 1 << (POC_BITS - 2)
 NO_ORDER = -1
 _ORDER = (1 << POC_BITS) - 1  # pic_order_cnt_lsb with all bits set
 _LENGTH = 4  # bytes of the length before a NAL unit

@@ -13,8 +13,7 @@ import numpy as np
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.hud_slices import hud_slices
 from goalreel.encoding.assembling.intra_slices import code_strips
-from goalreel.encoding.assembling.sample_parts import PartStore, order_position
-from goalreel.encoding.encoder_selection import MOST_PICTURES
+from goalreel.encoding.assembling.sample_parts import MOST_PICTURES, PartStore, order_position
 from goalreel.encoding.yuv import cut_rows, patch_planes, whole_planes
 from goalreel.errors import GoalreelError
 from goalreel.h264.bits import length_prefixed

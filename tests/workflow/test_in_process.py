@@ -54,6 +54,9 @@ def test_film_and_table_are_those_of_the_workflow(project, tmp_path, options):
     assert (tmp_path / "film.mp4").read_bytes() == (results / "film.mp4").read_bytes()
     theirs = pd.read_csv(results / "episodes.csv")
     pd.testing.assert_frame_equal(table[theirs.columns], theirs)
+    unit, ended = ("reach", "reached") if "reaches" in options else ("episode", "terminated")
+    assert [*table][:5] == [unit, "return", "steps", "outcome", "seed"]
+    assert table["outcome"].eq(ended).tolist() == theirs[ended].tolist()
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["film.mp4"]
 
 

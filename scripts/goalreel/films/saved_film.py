@@ -29,7 +29,7 @@ class SavedFilm:
     """A film and its table. A notebook shows the film, playable, above the table."""
 
     path: Path
-    table: "pandas.DataFrame"  # a row for each episode, as in episodes.csv
+    table: "pandas.DataFrame"  # a row for each episode, as in episodes.csv, with its outcome
 
     @property
     def episodes(self) -> int:

@@ -11,6 +11,7 @@ from goalreel.cli import WORKFLOW, logging_to, program, say
 from goalreel.errors import GoalreelError, quoted
 from goalreel.films.saved_film import SavedFilm, check_format, save_film
 from goalreel.policies.parameters import is_trained_here
+from goalreel.rendering.captions import outcome
 from goalreel.workflow.config import load_config, locked_options
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.stages import FILM
@@ -64,8 +65,8 @@ def film(
         options: other options of the configuration, such as success=18 or overlay={"hud": True}.
 
     Returns:
-        The film, with `path`, `episodes` and `table`, a data frame of a row for each episode. A
-        notebook shows it, playable.
+        The film, with `path`, `episodes` and `table`, a data frame of a row for each episode, whose
+        `outcome` is the word of captions. A notebook shows it, playable.
 
     Raises:
         GoalreelError: an option is wrong, the policy must be trained first, or a stage fails.
@@ -86,7 +87,8 @@ def film(
             _make(plan, FILM, player, log, count)
         save_film(Path(folder, "film.mp4"), to)
         table = pandas.read_csv(Path(folder, "episodes.csv"), low_memory=False)
-    first = ["reach", "episode", "return", "steps", "terminated", "truncated", "seed"]
+    table["outcome"] = [outcome(row, plan.run.unit) for row in table.to_dict("records")]
+    first = ["reach", "episode", "return", "steps", "outcome", "seed"]
     columns = dict.fromkeys(name for name in (*first, *table) if name in table)
     return SavedFilm(Path(to), table[list(columns)])
 

@@ -108,12 +108,46 @@ def test_table_and_film_count_all_played_episodes(tmp_path):
         find_episode(tmp_path, int(outside), None)
 
 
+def catch(folder, name, columns):
+    """Write examples/own_environment.py with this `info["columns"]`, and return its id."""
+    module = (REPOSITORY / "examples" / "own_environment.py").read_text(encoding="utf-8")
+    module = module.replace(
+        "bool(landed), False, {}", f'bool(landed), False, {{"columns": {columns}}}'
+    )
+    (folder / f"{name}.py").write_text(module.replace("Catch-v0", f"{name}-v0"))
+    return f"{name}:{name}-v0"
+
+
+def test_numbers_of_info_are_in_all_tables(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    env = catch(tmp_path, "counts", '{"caught": reward, "drift": self.drift}')
+    options = {"env": env, "episodes": 6, "shard_size": 2}
+    table, _ = film(tmp_path / "all", **options)
+    chosen, _ = film(tmp_path / "some", **options, film={"select": [1, 4]})
+    played = pd.read_csv(tmp_path / "some" / "played.csv")
+    film(tmp_path / "reaches", env=env, reaches=2, success=1, shard_size=1)
+    attempts = pd.read_csv(tmp_path / "reaches" / "attempts.csv")
+    own = gymnasium.make(env).unwrapped
+    for rows in (table, chosen, played, attempts):
+        drifts = [own.reset(seed=int(seed)) and own.drift for seed in rows["seed"]]
+        assert rows["caught"].tolist() == rows["return"].tolist()
+        assert rows["drift"].tolist() == drifts
+    assert len(set(table["drift"])) > 1 and {0, 1} == set(attempts["caught"])
+
+
+def test_numbers_of_info_with_other_names_are_an_error(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    env = catch(tmp_path, "varies", '{"left": 1} if self.drift < 0 else {"right": 1}')
+    with pytest.raises(GoalreelError, match=r"env: The last info\['columns'\] .* the same names"):
+        film(tmp_path / "all", env=env, episodes=6, shard_size=6)
+
+
 def outcomes(returns, states=None, terminated=True) -> PlayedEpisodes:
     returns = np.asarray(returns, float)
     count, numbers = len(returns), np.arange(len(returns))
     ended = np.broadcast_to(terminated, count)
     columns = numbers, 0 * numbers, numbers, 0.0 * numbers, (10 - returns).astype(int), returns
-    rows = Attempts(*columns, ended, ~ended, np.ones(count, bool))
+    rows = Attempts(*columns, ended, ~ended, np.ones(count, bool), np.zeros(count, []))
     return PlayedEpisodes(rows, np.zeros((count, 0)) if states is None else np.array(states))
 
 

@@ -150,8 +150,9 @@ class Overlay(Section):
     episode's number and its seed. 0 is for none."""
     caption: Template | None = None
     """The line over the episode. `""` is for none. It is a Python format
-    string with the fields `episode`, `seed`, `env`, `steps`, `return`, `outcome`, `terminated` and
-    `truncated`. A film of reaches also has `reach`, `attempt`, `initial_position` and `reached`.
+    string with the fields `episode`, `seed`, `env`, `steps`, `return`, `outcome`, `terminated`,
+    `truncated` and `info`, the environment's own columns. A film of reaches also has `reach`,
+    `attempt`, `initial_position` and `reached`.
     `null` is `Episode {episode} · seed {seed} · {steps} steps · return {return:g}`, or `Reach
     {reach} · seed {seed} · {steps} steps` in a film of reaches."""
     hud: Boolean = False

@@ -34,6 +34,9 @@ class SubEnvs(Protocol):
         Returns rewards, float64, and terminated and truncated, bool: (num_envs,) each.
         """
 
+    def info(self, index: int) -> Mapping[str, float]:
+        """Return the numbers of a sub-environment's `info["columns"]`, which become columns."""
+
     def poses(self) -> Sequence[np.ndarray]:
         """Return what MuJoCo draws, `num_poses` arrays (num_envs,). Others lack this method."""
 

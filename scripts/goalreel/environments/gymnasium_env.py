@@ -275,6 +275,7 @@ class Instance:
             defer, self._read = _DEFERRED.get(type(inner).__module__, (None, None))
         if defer:
             defer(inner)
+        self._info: Mapping = {}
         self._observe(self._call("reset", self.env.reset, seed=seed)[0])
 
     def _call(self, method: str, function: Callable, *arguments: object, **named: object) -> object:
@@ -304,9 +305,14 @@ class Instance:
     def step(self, action: np.ndarray) -> tuple[float, bool, bool]:
         """Take a stored action; return the reward, terminated and truncated."""
         taken = self.environment.actions.to_gymnasium(action)
-        observation, reward, *over, _ = self._call("step", self.env.step, taken)
+        observation, reward, *over, self._info = self._call("step", self.env.step, taken)
         self._observe(observation)
         return float(reward), *map(bool, over)
+
+    def info(self) -> dict[str, float]:
+        """Return the numbers by name in `info["columns"]` of the latest step."""
+        numbers = self._info.get("columns", {}).items()
+        return self._call("step", lambda: {name: float(value) for name, value in numbers})
 
     def render(self) -> object:
         """Return a new frame from `env.render()`."""
@@ -340,6 +346,9 @@ class _Instances(Sequence):
         pairs = zip(self.instances, actions, strict=True)
         steps = [instance.step(action) for instance, action in pairs]
         return tuple(map(np.array, zip(*steps, strict=True)))
+
+    def info(self, index: int) -> dict[str, float]:
+        return self.instances[index].info()
 
     def poses(self) -> np.ndarray:
         return np.stack([poses(instance.env.unwrapped) for instance in self.instances], axis=1)

@@ -54,6 +54,10 @@ class ComputedEnvs:
         # Like TimeLimit, this also truncates an episode that terminates at its last step.
         return rewards, terminated, np.full(len(rewards), self.steps >= self.limit)
 
+    def info(self, index: int) -> dict[str, float]:
+        """Return no numbers."""
+        return {}
+
     def take(self, mask: np.ndarray) -> "ComputedEnvs":
         """Return the sub-environments that a (num_envs,) boolean mask selects."""
         return replace(self, now=self.now[:, mask])

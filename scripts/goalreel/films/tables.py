@@ -41,9 +41,9 @@ def write_tables(
     """Write the tables of filmed episodes and, for goal reaches, of all attempts; summarize them.
 
     In episodes.csv, `first_frame` is the frame of the film that shows the reset state, and
-    `start_s` is its time. Each remark of the specs gets a column. `cards` are
-    the frames of the title card before each episode. With a `selection`, which the film shows, its
-    shares are columns.
+    `start_s` is its time. Each number in `info` and each remark of the specs gets a column.
+    `cards` are the frames of the title card before each episode. With a `selection`, which the
+    film shows, its shares are columns.
     """
     first_frame, played = 0, []
     columns = EPISODE_COLUMNS["reach" if attempts_csv else "episode"]
@@ -57,7 +57,7 @@ def write_tables(
             shown = table["card_frames"] + table["frames"]
             table["first_frame"] = first_frame + shown.cumsum() - table["frames"]
             table["start_s"] = table["first_frame"] / fps
-            mark = [*summary.spec.remarks]
+            mark = [*summary.episodes.info.dtype.names, *summary.spec.remarks]
             if selection is not None:
                 mark += SHARE_COLUMNS
                 places = np.searchsorted(selection.rows.reach, table["episode"])
@@ -75,7 +75,7 @@ def write_tables(
 def write_played_table(path: Path, rows: Attempts, filmed: np.ndarray, env: str) -> None:
     """Write the table of all episodes that were played, with the numbers of those `filmed`."""
     columns = [name for name in EPISODE_COLUMNS["episode"][:-4] if name != "shard"]
-    table = _attempts_table(rows, env, 0)[columns]
+    table = _attempts_table(rows, env, 0)[[*columns, *rows.info.dtype.names]]
     table["filmed"] = np.isin(rows.reach, filmed)
     with replacing(path) as temporary:
         _append(table, temporary, True)
@@ -91,6 +91,8 @@ def _summary(played: pd.DataFrame) -> str:
 
 def _attempts_table(rows: Attempts, env: str, shard: int) -> pd.DataFrame:
     columns = {field.name.rstrip("_"): getattr(rows, field.name) for field in fields(rows)}
+    info = columns.pop("info")
+    columns |= {name: info[name] for name in info.dtype.names}
     columns |= {"episode": rows.reach, "env": env, "shard": shard}
     columns |= {"reproducible": False, "draft": True}
     return pd.DataFrame(columns)

@@ -15,7 +15,7 @@ _SAMPLE = {
     **{"reach": 17, "attempt": 0, "seed": 3249930381360904, "env": "MountainCar-v0"},
     **{"initial_position": -0.5, "steps": 115, "return": -115.0},
     **{"terminated": True, "truncated": False, "reached": True},
-    **{"episode": 17, "outcome": "terminated"},
+    **{"episode": 17, "outcome": "terminated", "info": "return_agent_0 1"},
 }
 COLUMNS = tuple(_SAMPLE)
 # The characters of captions that Pillow's font has, which a test checks.
@@ -52,6 +52,7 @@ def check_template(template: str) -> None:
 def caption(template: str, row: Mapping[str, object], env: str, unit: str) -> str:
     """Return the caption of an episode. row: its columns in the tables."""
     more = {"env": env, "episode": row["reach"], "outcome": outcome(row, unit)}
+    more["info"] = " · ".join(f"{name} {value:.4g}" for name, value in row["info"].items())
     return template.format_map({**row, **more})
 
 

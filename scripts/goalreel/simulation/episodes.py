@@ -30,6 +30,7 @@ class Episode:
     terminated: bool  # at the last step
     truncated: bool
     poses: np.ndarray | None = None  # (steps + 1, num_poses) float64
+    info: Mapping[str, float] = field(default_factory=dict)  # at the last step, see SubEnvs
     # The policy's, by name: (steps,) or (steps, numbers) float32, NaN where it gave none.
     signals: Mapping[str, np.ndarray] = field(default_factory=dict)
 
@@ -147,9 +148,8 @@ def simulate_episodes(
                     arrays = states[: t + 1, :, index], actions[:t, index], rewards[:t, index]
                     copies, drawn = (array.copy() for array in arrays), poses[: t + 1, :, index]
                     said = {name: array[:t, index].copy() for name, array in signals.items()}
-                    episodes[index] = Episode(
-                        int(seeds[index]), *copies, *endings, drawn.copy(), said
-                    )
+                    played = *copies, *endings, drawn.copy(), batch.info(place), said
+                    episodes[index] = Episode(int(seeds[index]), *played)
                     if recorder is not None:
                         recorder.on_episode_end(index, episodes[index])
                 running &= ~over

@@ -136,6 +136,12 @@ def to_batch(
     if describe(environment.id).is_mountain_car:
         positions = np.array([episode.states[0, 0] for episode in episodes])
     reached = has_reached(success, terminated, truncated, returns)
+    names = [*episodes[0].info]
+    if other := next((episode for episode in episodes if [*episode.info] != names), None):
+        raise GoalreelError(
+            f"env: The last info['columns'] of '{environment.id}' has the names {names} after seed "
+            f"{episodes[0].seed}, {[*other.info]} after seed {other.seed}. Return the same names."
+        )
     rows = Attempts(
         reach=reaches,
         attempt=np.full(len(reaches), attempt),
@@ -146,6 +152,7 @@ def to_batch(
         terminated=terminated,
         truncated=truncated,
         reached=reached,
+        info=np.array([(*e.info.values(),) for e in episodes], [(name, float) for name in names]),
     )
     is_kept = reached | show_failures
     pairs = zip(episodes, is_kept, strict=True)

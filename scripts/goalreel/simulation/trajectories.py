@@ -23,8 +23,8 @@ A trajectory file is a compressed .npz without objects, which `np.load(path)` re
     reach, attempt, seed, terminated, truncated, reached
                       (episodes,): the filmed episodes, in film order
     attempts_*        (attempts,): reach, attempt, seed, initial_position (NaN if there is none),
-                      steps, return, terminated, truncated and reached of all simulated episodes,
-                      sorted by reach and attempt
+                      steps, return, terminated, truncated, reached and info of all simulated
+                      episodes, sorted by reach and attempt
 """
 
 import hashlib
@@ -39,7 +39,7 @@ from goalreel.errors import UnusableFileError
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec, parse_spec
 
-VERSION = 2
+VERSION = 3
 _KIND = "trajectories"
 _STEPS = "offsets", "states", "actions", "rewards"
 _SIGNAL = "signals_"
@@ -61,6 +61,7 @@ class Attempts:
     terminated: np.ndarray  # bool
     truncated: np.ndarray  # bool
     reached: np.ndarray  # bool
+    info: np.ndarray  # a float64 field for each number of the last step's info["columns"]
 
     def take(self, rows: np.ndarray) -> "Attempts":
         """Return the rows that a boolean mask or indices select."""
@@ -72,7 +73,8 @@ class Attempts:
 
     def row(self, index: int) -> dict[str, object]:
         """Return a row as plain Python values by the names of the columns in the tables."""
-        return {name.rstrip("_"): column[index].item() for name, column in vars(self).items()}
+        row = {name.rstrip("_"): column[index].item() for name, column in vars(self).items()}
+        return row | {"info": dict(zip(self.info.dtype.names, row["info"], strict=True))}
 
 
 # A field cannot be named `return`, a Python keyword.

@@ -59,6 +59,7 @@ def test_wrong_template_raises(template, parts):
 def test_caption_fills_in_the_columns_of_the_episode():
     row = {"reach": 3, "return": -110.0, "initial_position": -0.51234}
     row |= {"reached": True, "terminated": False, "truncated": True}
+    row["info"] = {"return_left": 1.0, "return_right": -0.123456}
     template = "Reach {reach} {{{return:.0f}}} from {initial_position:+.3f}"
     check_template(template)
     check_template("")
@@ -67,3 +68,4 @@ def test_caption_fills_in_the_columns_of_the_episode():
     assert caption(template, row, "Car-v0", "reach") == "Car-v0 3: reached"
     assert caption(template, row, "Car-v0", "episode") == "Car-v0 3: truncated"
     assert caption("{outcome}", row | {"truncated": False}, "Car-v0", "episode") == "stopped"
+    assert caption("{info}", row, "Car-v0", "reach") == "return_left 1 · return_right -0.1235"

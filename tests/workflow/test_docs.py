@@ -34,6 +34,7 @@ NOT_RUN += ("snakemake --config policy=trained",)
 NOT_RUN += ("snakemake -n --workflow-profile", "snakemake --workflow-profile")
 # The package that a page's blocks need.
 NEEDS = {"docs/tutorials/stable-baselines3.md": "stable_baselines3"}
+ZOO = "env=pettingzoo."  # commands with it need PettingZoo
 FEW = """
 import os, re, sys
 
@@ -66,11 +67,16 @@ def named(code: str) -> str:
     return first[1] if first else ""
 
 
+def lacks_zoo(code: str) -> bool:
+    """Return whether commands need PettingZoo and it is not installed."""
+    return ZOO in code and find_spec("pettingzoo") is None
+
+
 def runs(name: str, language: str, code: str) -> bool:
     """Return whether a block runs here, or is a file for other blocks."""
     if name == "docs/contributing.md" and language == "python":
         return False  # test_new_view makes its view
-    if name in NEEDS and find_spec(NEEDS[name]) is None:
+    if name in NEEDS and find_spec(NEEDS[name]) is None or lacks_zoo(code):
         return False
     return language in ("sh", "python") and not code.startswith(NOT_RUN) or bool(named(code))
 
@@ -193,7 +199,8 @@ def options_in_commands() -> list[tuple[str, dict]]:
             pairs = (word.partition("=") for word in words)
             options = {key: yaml.safe_load(value) for key, _, value in pairs}
             policy = options.get("policy", {})  # policies whose files are missing here
-            if "dataset" not in policy and not re.search(r"\.(zip|onnx)", str(policy)):
+            is_missing = "dataset" in policy or re.search(r"\.(zip|onnx)", str(policy))
+            if not is_missing and not lacks_zoo(line):
                 found.append((name, options))
     return found
 

@@ -53,6 +53,9 @@ PACKAGES = {
     "gymnasium_robotics": "gymnasium-robotics",
     "highway_env": "highway-env",
     "miniworld": "miniworld",
+    "mpe2": "mpe2",
+    "pettingzoo": "pettingzoo",
+    "pymunk": "pettingzoo[butterfly]",
     "pygame": "pygame-ce",
     "cv2": "opencv-python-headless",
 }
@@ -62,6 +65,8 @@ _DM_CONTROL = re.compile(r"(?:dm_control/)?([a-z_]+-[a-z_]+)")
 # Environments without a time limit whose episodes end only at a goal. ALE, MiniGrid and Blackjack
 # also have none in Gymnasium's registry, but end by themselves.
 _ENDLESS = re.compile(r"(tabular/)?CliffWalking(Slippery)?-v\d+")
+PETTING_ZOO = ("parallel_env", "env")  # the functions of a module that make its environment
+_ZOO = ("pettingzoo", "multi_agent_ale_py", "Box2D", "pygame", "pymunk")
 # The packages that modules import only when they make, step or render an environment.
 LATE = {
     "gymnasium.envs.classic_control": ("pygame",),
@@ -70,6 +75,7 @@ LATE = {
     "gymnasium.envs.mujoco": ("mujoco",),
     "gymnasium.wrappers.atari_preprocessing": ("cv2",),
     "goalreel.environments.mario": ("gym_super_mario_bros", "stable_retro"),
+    "goalreel.environments.pettingzoo_env": _ZOO,
 }
 
 
@@ -79,16 +85,20 @@ def find_spec(env: str):
     It imports the module that registers the id: ale_py for "ALE/...", minigrid for "MiniGrid-...",
     `module` for "module:Name-v0", which may be in the working directory. It does not import the
     environment's class, which takes 0.1 s or more, because each cluster job parses the Snakefile.
+    "module:parallel_env" and "module:env" are functions that make a PettingZoo environment.
 
     Raises GoalreelError, without a key, if the id is unknown or its module cannot be imported.
     """
-    from gymnasium.envs.registration import registry
+    from gymnasium.envs.registration import EnvSpec, registry
 
     module, _, name = env.rpartition(":")
     _render_without_screen()
     try:
         if module:
             import_module(module)
+        if module and name in PETTING_ZOO:
+            made = {"module": module, "function": name}
+            return EnvSpec(env, "goalreel.environments.pettingzoo_env:PettingZooEnv", kwargs=made)
         for beginning, family in FAMILIES.items():
             if name.startswith(beginning):
                 importlib.import_module(family)

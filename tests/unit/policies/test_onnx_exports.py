@@ -11,7 +11,7 @@ from goalreel.policies.onnx_policy import OnnxPolicy
 
 PAGE = (REPOSITORY / "docs" / "how-to" / "policies.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("\n## ONNX\n")[2].partition("\n## ")[0]
-SB3, JAX = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
+SB3, JAX, RLLIB = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
 COUNT = 500
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -65,3 +65,27 @@ def test_jax_network_plays_its_greatest_logit(tmp_path, monkeypatch):
     obs, played = actions("CartPole-v1")
     theirs = [np.asarray(made["network"](one[None]))[0].argmax() for one in obs]
     assert played.tolist() == theirs and len(np.unique(played)) > 1
+
+
+def test_rllib_module_plays_its_greatest_logit(tmp_path, monkeypatch):
+    """The module is built as RLlib's documentation does, without a cluster of Ray."""
+    pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+    pytest.importorskip("ray.rllib", reason="ray[rllib] is not installed")
+    import gymnasium
+    import torch
+    from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog
+    from ray.rllib.algorithms.ppo.torch.default_ppo_torch_rl_module import DefaultPPOTorchRLModule
+    from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+
+    monkeypatch.chdir(tmp_path)
+    env = gymnasium.make("CartPole-v1")
+    spaces = {"observation_space": env.observation_space, "action_space": env.action_space}
+    model = DefaultModelConfig(fcnet_hiddens=[32])
+    module = DefaultPPOTorchRLModule(**spaces, model_config=model, catalog_class=PPOCatalog)
+    folder = "/path/to/checkpoint/learner_group/learner/rl_module/default_policy"
+    module.save_to_path(tmp_path / "module")
+    exec(RLLIB.replace(folder, str(tmp_path / "module")), {})  # noqa: S102
+    obs, played = actions("CartPole-v1")
+    with torch.no_grad():
+        logits = module.forward_inference({"obs": torch.from_numpy(obs)})["action_dist_inputs"]
+    assert played.tolist() == logits.argmax(1).tolist()

@@ -17,7 +17,7 @@ def clips(
     chosen = choose_clips(spec.config["clips"], attempts.rows)
     with replacing_folder(output) as folder:
         write_clips(folder, chosen, attempts, spec, threads)
-        write_folder_sums(folder)
+        write_folder_sums(folder, spec)
     episodes = len(attempts.rows.reach)
     if not chosen:
         cli.say(f"warning: clips: {spec.config['clips']} selects none of {episodes} episodes.")

@@ -20,5 +20,5 @@ def compare(spec, video, pairs, table, sums):
     reasons = report.choose_seeds(rows, differences, seeds, [run.name for run in shown])
     seeds["start_s"] = film_seeds(video, shown, reasons, seeds, spec)
     write_text(table, seeds.to_csv(lineterminator="\n"))
-    write_sums(sums, [video, pairs, table])
+    write_sums(sums, [video, pairs, table], spec)
     return f"{video}: {report.summary(runs, rows, seeds)}"

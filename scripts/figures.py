@@ -13,5 +13,5 @@ def figures(spec, frames: Shards, trajectories: Shards, output):
     filmed = read_filmed(trajectories, frames, spec.config["env"], spec.config["unit"])
     with replacing_folder(output) as folder:
         said = write_figures(folder, filmed, spec)
-        write_folder_sums(folder)
+        write_folder_sums(folder, spec)
     return "; ".join(said)

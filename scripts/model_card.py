@@ -52,5 +52,5 @@ def model_card(spec, frames: Shards, trajectories: Shards, readme, replay, resul
     options["policy"] = {key: value for key, value in policy.items() if key not in _LOCAL}
     options |= {} if spec.reproducible else {"check_determinism": False}
     write_card(readme.parent, page(metrics, player, library, shown, options), metrics)
-    write_sums(sums, [readme, replay, results])
+    write_sums(sums, [readme, replay, results], spec)
     return f"{written} frames, mean return {metrics['mean_reward']:g} of {len(returns)} episodes"

@@ -14,5 +14,5 @@ def plots(spec, episodes, trajectories: Shards, output):
     run = PlottedRun(unit, read_episodes(episodes, unit), sample, env)
     with replacing_folder(output) as folder:
         made = draw_plots(folder, run, spec.text)
-        write_sums(folder / SUMS, made)
+        write_sums(folder / SUMS, made, spec)
     return f"{len(made)} plots of {len(run.episodes)} episodes"

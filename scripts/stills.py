@@ -36,5 +36,5 @@ def stills(spec, frames: Shards, trajectories: Shards, poster, contact_sheet, pr
     write_png(contact_sheet, draw_sheet(filmed, chosen[:_MAX_ROWS]), spec.text)
     with replacing(preview) as temporary:
         temporary.write_bytes(data)
-    write_sums(sums, [poster, contact_sheet, preview])
+    write_sums(sums, [poster, contact_sheet, preview], spec)
     return f"poster, contact sheet; preview: {summary}"

@@ -20,5 +20,5 @@ def training_progress(spec, film, table, sums, policy=None, atlas=None):
         write_film(film, filmed, title, spec)
         write_text(table, filmed.table.to_csv(index=False, lineterminator="\n"))
         frames = sum(chapter.frames for chapter in filmed.chapters)
-    write_sums(sums, [table])
+    write_sums(sums, [table], spec)
     return f"{len(filmed.chapters)} attempts, {len(learner)} checkpoints, {frames} frames"

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import TARGETS, VIEWED, hashes
+from conftest import TARGETS, VIEWED
 from project import Project
 from trials import SHARDS, SMALL, forget, generator, recover, replaced, sampled, trials, verified
 
@@ -117,11 +117,38 @@ def test_run_repairs_damaged_user_cache(filmed, expected, tmp_path, kind, trial)
     assert not list(project.cache.rglob(".*")), "no temporary files stay"
 
 
-DRAWN = {"env": "FrozenLake-v1", "episodes": 6, "shard_size": 2}
-RUNS = {  # a film and all views, and views of an environment that Gymnasium draws
-    "viewed": (VIEWED, TARGETS),
-    "drawn with views": (DRAWN, ("all", "clips", "grid", "stills", "model_card")),
+LAKE = {"env": "FrozenLake-v1", "shard_size": 2}
+SELECTED = LAKE | {"film": {"select": {"worst": 4}}}
+# For each run another one that differs only in its seeds.
+RUNS = {
+    "viewed": (VIEWED, {"seed": 7}, (*TARGETS, "lock")),
+    "drawn with views": (LAKE | {"seeds": "0-5"}, {"seeds": "6-11"}, ("clips", "grid", "report")),
+    "selected": (SELECTED | {"seeds": "0-9"}, {"seeds": "10-19"}, ("all", "stills")),
 }
+SWAPS = ("swap", "of another run", "a view or all shards of another run")
+
+
+def content(results: Path) -> dict[str, bytes]:
+    """Return the content of each result, without times."""
+    paths = (path for path in results.rglob("*") if path.is_file())
+    names = {path.relative_to(results).as_posix(): path for path in paths}
+    left_out = ("logs/", "benchmarks/", "verify.csv")
+    is_result = {n: not n.startswith(left_out) and "snakemake_time" not in n for n in names}
+    return {name: names[name].read_bytes() for name in sorted(names) if is_result[name]}
+
+
+def damaged(kind, made: dict[str, bytes], others: dict[str, bytes], rng) -> dict[str, bytes]:
+    """Return the new content of damaged files, which may be equal."""
+    first, second = rng.sample(sorted(made), 2)
+    if kind == "swap":
+        return {first: made[second], second: made[first]}
+    if kind == "of another run":
+        name = rng.choice(sorted(made.keys() & others.keys()))
+        return {name: others[name]}
+    if kind == "a view or all shards of another run":
+        top = rng.choice(sorted({name.partition("/")[0] for name in made if name in others}))
+        return {n: others[n] for n in made if n.partition("/")[0] == top and n in others}
+    return {first: kind(made[first], rng)}
 
 
 def found(project: Project, config: dict) -> set[Path]:
@@ -132,23 +159,25 @@ def found(project: Project, config: dict) -> set[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
-@trials(10)
+@trials(12)
 def test_verify_finds_damage_without_new_time_stamp(once, tmp_path, run, trial):
-    """After a finished run `verify` finds the damage of any file."""
-    config, targets = RUNS[run]
-    made = once(run, lambda fresh: fresh.run("-j", "2", *targets, config=config))
+    """After a finished run `verify` finds the damage of any file, and the files of another run."""
+    config, change, targets = RUNS[run]
+    made = once(run, lambda new: new.run("-j", "2", *targets, config=config))
+    other = once(f"other {run}", lambda new: new.run("-j", "2", *targets, config=config | change))
     project, rng = made.copied(tmp_path / "project"), generator(run, trial)
-    assert not found(project, config)
     results = project.folder / "results"
-    files = sorted(results / name for name in hashes(results) if "snakemake_time" not in name)
-    for place in range(25):
-        damage = rng.choice([cut, flipped, zeroed, longer, None])  # None: two files swapped
-        paths = rng.sample(files, 2) if damage is None else [rng.choice(files)]
-        contents = [path.read_bytes() for path in paths]
-        damaged = contents[::-1] if damage is None else [damage(contents[0], rng)]
-        for path, content in zip(paths, damaged, strict=True):
-            replaced(path, content, keep_times=True)
-        assert damaged == contents or found(project, config), (place, damage, paths)
-        for path, content in zip(paths, contents, strict=True):
-            replaced(path, content, keep_times=True)
+    files, others = content(results), content(other.folder / "results")
+    sound = {verdict.stage: verdict.status for verdict in verified(project, config)}
+    remarks = {"", "every frame decoded", "every episode played again"}
+    assert {status.removeprefix("ok").strip(", ") for status in sound.values()} <= remarks
+    for place in range(30):
+        kind = rng.choice([cut, flipped, zeroed, longer, *SWAPS])
+        new = damaged(kind, files, others, rng)
+        for name, changed in new.items():
+            replaced(results / name, changed, keep_times=True)
+        is_same = all(files[name] == changed for name, changed in new.items())
+        assert is_same or found(project, config), (place, kind, sorted(new))
+        for name in new:
+            replaced(results / name, files[name], keep_times=True)
     assert not found(project, config)

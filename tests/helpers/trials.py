@@ -15,7 +15,7 @@ import pytest
 from conftest import SMALL, hashes
 from project import Project
 
-from goalreel.provenance.spec import parse_spec
+from goalreel.provenance.spec import Spec, parse_spec
 from goalreel.verification.run import Verdict, verify_results
 from goalreel.workflow.config import load_config
 from goalreel.workflow.plan import Plan
@@ -83,9 +83,12 @@ def recover(
 
 def verified(project: Project, config: dict) -> list[Verdict]:
     """Return the verdicts of `verify` on a project's results."""
-    spec = Plan(load_config(config), project.folder / "scripts").spec("verify", {})
+
+    def plan(complete: dict) -> Spec:
+        return parse_spec(Plan(complete, project.folder / "scripts").spec("verify", {}))
+
     outputs = {name: stage.paths for name, stage in STAGES.items()}
-    return verify_results(project.folder / "results", outputs, parse_spec(spec), 2)
+    return verify_results(project.folder / "results", outputs, plan(load_config(config)), plan, 2)
 
 
 def forget(project: Project, *names: str) -> None:

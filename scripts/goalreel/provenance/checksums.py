@@ -1,6 +1,7 @@
 """Checksum files in the format of sha256sum, for files that cannot hold their own checksum.
 
-`sha256sum -c SHA256SUMS` reads them and skips the first line, which is the list's own checksum.
+`sha256sum -c SHA256SUMS` reads them. It skips the first two lines: the list's own checksum, and the
+spec of the files.
 """
 
 import hashlib
@@ -11,10 +12,12 @@ from pathlib import Path
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.atomic import replacing
 from goalreel.files.damage import reporting_damage
-from goalreel.provenance.spec import Spec, canonical
+from goalreel.provenance.spec import NO_SPEC, Spec, canonical
 
 SUMS = "SHA256SUMS"
+RUN_FILE = "config.yaml"  # in the results: all options of the run
 STAMP = ".snakemake_timestamp"  # Snakemake's file in each folder that is an output
+_SPEC = "# spec: "
 _ITSELF = "this file without this line"
 _AS_IT_IS = "surrogateescape"  # for file names that are not UTF-8
 
@@ -33,22 +36,44 @@ def checksum_error(path: Path, digest: str) -> str:
         return "" if sha256_of(path) == digest else "its sha256 is not the one in the list"
 
 
-def write_sums(sums: Path, files: Collection[Path]) -> None:
-    """Write the checksums of files, which must be in the folder of `sums`."""
+def write_sums(sums: Path, files: Collection[Path], spec: Spec = NO_SPEC) -> None:
+    """Write the spec and the checksums of files, which must be in the folder of `sums`."""
     lines = [f"{sha256_of(file)}  {file.relative_to(sums.parent).as_posix()}" for file in files]
     with replacing(sums) as temporary:
-        text = "".join(f"{line}\n" for line in lines).encode("utf-8", _AS_IT_IS)
-        temporary.write_bytes(_head_of(text) + text)
+        text = "".join(f"{line}\n" for line in (f"{_SPEC}{canonical(spec.value)}", *lines))
+        temporary.write_bytes(with_checksum(text.encode("utf-8", _AS_IT_IS)))
 
 
-def _head_of(lines: bytes) -> bytes:
-    """Return the first line of a checksum file with the other lines."""
-    return b"# sha256 of the lines below: " + hashlib.sha256(lines).hexdigest().encode() + b"\n"
+def with_checksum(lines: bytes) -> bytes:
+    """Return lines below a comment with their sha256."""
+    return f"# sha256 of the lines below: {hashlib.sha256(lines).hexdigest()}\n".encode() + lines
 
 
-def write_folder_sums(folder: Path) -> None:
+def checked_lines(path: Path) -> bytes:
+    """Return the lines of a file below their checksum.
+
+    Raises GoalreelError if the file cannot be read, UnusableFileError if the lines differ.
+    """
+    with reporting_damage(path):
+        content = path.read_bytes()
+        _, _, lines = content.partition(b"\n")
+        if content != with_checksum(lines):
+            raise ValueError("its lines differ from its first one")
+    return lines
+
+
+def write_folder_sums(folder: Path, spec: Spec = NO_SPEC) -> None:
     """Write SHA256SUMS of all files in a folder into it."""
-    write_sums(folder / SUMS, sorted(path for path in folder.rglob("*") if path.is_file()))
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
+    write_sums(folder / SUMS, sorted(files), spec)
+
+
+def read_sums_spec(sums: Path) -> str:
+    """Return the JSON of the spec in a checksum file. Raises ValueError if it has none."""
+    line, _, _ = checked_lines(sums).partition(b"\n")
+    if not line.startswith(_SPEC.encode()):
+        raise ValueError("it holds no spec")
+    return line.decode("ascii").removeprefix(_SPEC)
 
 
 def with_digests(spec: Spec, files: Iterable[Path]) -> str:
@@ -92,11 +117,9 @@ def _digest(value: dict) -> str:
 def read_sums(sums: Path) -> dict[Path, str]:
     """Return the sha256 of each file that `sums` lists. Raises UnusableFileError for damage."""
     found = {}
+    lines = checked_lines(sums).decode("utf-8", _AS_IT_IS).split("\n")[:-1]
     with reporting_damage(sums):
-        head, end, text = sums.read_bytes().partition(b"\n")
-        if head + end != _head_of(text):
-            raise ValueError("its lines differ from its first one")
-        for line in text.decode("utf-8", _AS_IT_IS).split("\n")[:-1]:
+        for line in (line for line in lines if not line.startswith(_SPEC)):
             digest, name = line[:64], line[66:]
             if ".." in Path(name).parts or Path(name).is_absolute():
                 raise ValueError(f"the line {line[:80]!r} names another folder's file")

@@ -18,7 +18,7 @@ from goalreel.files.checksum_trailer import check_trailer
 from goalreel.files.damage import reporting_damage
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import read_comment
-from goalreel.provenance.checksums import check_digests, check_folder
+from goalreel.provenance.checksums import SUMS, check_digests, check_folder, read_sums_spec
 from goalreel.provenance.spec import Spec, parse_spec
 
 OTHER = "it was made by other options, code or tools than this run's"
@@ -27,7 +27,7 @@ Tool = namedtuple("Tool", "name version stages")
 
 
 def read_spec(path: Path) -> Spec:
-    """Return the spec of a trajectory file, cache, atlas, policy, video, plot or table's .json.
+    """Return the spec of a .npz file, a video, a plot, a table's .json or a list of checksums.
 
     Raises GoalreelError if the file cannot be read, UnusableFileError if it carries no spec.
     """
@@ -48,6 +48,7 @@ _READERS = {
     ".mp4": read_comment,
     ".svg": lambda path: read_caption(path).spec,
     ".json": lambda path: path.read_text(encoding="utf-8"),
+    **dict.fromkeys(("", ".sha256"), read_sums_spec),  # SHA256SUMS has no suffix
 }
 
 
@@ -91,7 +92,8 @@ def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[Unusa
             elif path.suffix == ".json":
                 check_digests(path)
             elif path.is_dir():
-                whole = check_folder(path)[0]
+                check_folder(path)
+                whole = path / SUMS
             actual = read_spec(whole)
             if actual.digest != spec.input_digests[name]:
                 raise UnusableFileError(path, OTHER)

@@ -95,7 +95,7 @@ def parse_spec(text: str, path: str | os.PathLike | None = None) -> Spec:
 NO_SPEC = parse_spec("{}")  # for data that no stage made
 
 
-def canonical(value: Mapping) -> str:
+def canonical(value: object) -> str:
     """Return the canonical JSON of a value: sorted keys, no spaces, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -121,6 +121,11 @@ def common_digest(value: Mapping) -> str:
     """Return the sha256 of a spec's part that is common to a stage's files."""
     common = {key: part for key, part in value.items() if key not in _OF_ONE_FILE}
     return hashlib.sha256(canonical(common).encode()).hexdigest()
+
+
+def seeds_digest(seeds: Sequence[int]) -> str:
+    """Return the sha256 of all seeds of a run, of which a spec could hold only a few thousand."""
+    return hashlib.sha256(canonical(list(seeds)).encode()).hexdigest()
 
 
 @cache

@@ -30,13 +30,13 @@ _MARIO = {
     **{"algorithm": "ppo", "frame_skip": 4, "processes": 2, "n_envs": 32},
     **{"screen_size": 42, "network": "tiny", "total_timesteps": 1_500_000},
     **{"n_steps": 64, "batch_size": 512, "n_epochs": 4, "learning_rate": 5e-4, "gamma": 0.92},
-    **{"ent_coef": 0.004, "vf_coef": 0.25, "max_grad_norm": 1, "starts": "failures"},
+    **{"ent_coef": 0.004, "vf_coef": 0.25, "max_grad_norm": 1.0, "starts": "failures"},
     **{"eval_freq": 100_000},
 }
 # Small batches cost less in one process, which need not sum gradients.
 _DQN_FRAMES = {
     **{"algorithm": "dqn", "threads": 2, "network": "small", "dueling": True, "double": False},
-    **{"n_envs": 8, "batch_size": 32, "train_freq": 4, "max_grad_norm": 10, "n_steps": 10},
+    **{"n_envs": 8, "batch_size": 32, "train_freq": 4, "max_grad_norm": 10.0, "n_steps": 10},
     "target_update_interval": 2_000,
 }
 # The first prefix of an id that fits is taken, with the first of its presets or the one of the
@@ -66,7 +66,7 @@ PRESETS: dict[str, tuple[dict, ...]] = {
             **{"total_timesteps": 20_000, "learning_starts": 500, "exploration_fraction": 0.1},
             **{"n_envs": 16, "train_freq": 4, "batch_size": 128, "buffer_size": 10_000},
             **{"n_steps": 1, "gamma": 0.8, "eval_freq": 500, "n_eval_episodes": 100},
-            **{"max_grad_norm": 10, "reward_threshold": -110},
+            **{"max_grad_norm": 10.0, "reward_threshold": -110.0},
         },
     ),
     "CartPole-": (

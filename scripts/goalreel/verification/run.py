@@ -6,6 +6,7 @@ episodes that Gymnasium played. It keeps only the compared values of each file.
 
 import contextlib
 import csv
+import itertools
 import multiprocessing
 import re
 import shlex
@@ -17,23 +18,31 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import yaml
+
 from goalreel.encoding import ffmpeg
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError, UnusableFileError, format_bytes, pluralize
 from goalreel.files.atomic import replacing
 from goalreel.files.checksum_trailer import check_trailer
+from goalreel.files.damage import reporting_damage
 from goalreel.mp4.reader import read_index
 from goalreel.provenance import checksums
 from goalreel.provenance.embedded_specs import OTHER, check_shard, read_spec
-from goalreel.provenance.spec import Spec, shard_name
+from goalreel.provenance.spec import Spec, seeds_digest, shard_name
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.simulation.trajectories import read_trajectories
+from goalreel.verification.behavior import read_episodes
+from goalreel.verification.lock_file import read_lock
 from goalreel.verification.replay import difference
 
-# Other stages are views, which may be missing or made by other options.
+# Other stages are views, which may be missing, or made by other options of their own.
 _FILM = ("import_recording", "choose", "atlas", "coded_atlas", "simulate", "render", "encode")
 _FILM += ("concat", "episodes")
 _SHARDED = ("simulate", "render", "encode")
+_MADE_ONCE = ("play", "train")  # needed only until a later file is made
+_WHOLE = ("shards", "reaches", "size")  # in the specs of a run's views
+_OTHER_RUN = "it is of another run"
 _PROBLEMS = ("damaged", "missing", "not checked")  # the last may be intact
 
 
@@ -45,6 +54,8 @@ class File:
     files: int = 1
     frames: int = 0
     source: str = ""  # the digest of its trajectories
+    seeds: Sequence[int] = ()  # those that it plays, if the user chose them
+    note: str = ""
     status: str = "ok"
     error: str = ""
 
@@ -107,12 +118,18 @@ class Verdict:
 
 
 def verify_results(
-    results: Path, outputs: Mapping[str, Sequence[str]], spec: Spec, threads: int
+    results: Path,
+    outputs: Mapping[str, Sequence[str]],
+    spec: Spec,
+    plan: Callable[[Mapping], Spec],
+    threads: int,
 ) -> list[Verdict]:
     """Return a verdict for each stage that left or should have left a file.
 
-    outputs: the output paths of each stage, with wildcards, in the order of the data. threads: the
-    number of shards to check at a time, each in the memory of one
+    Args:
+        outputs: the output paths of each stage, with wildcards, in the order of the data
+        plan: returns the spec of this check in the run of a configuration
+        threads: the number of shards to check at a time, each in the memory of one
     """
     is_played = not describe(spec.config["env"]).has_atlas  # by Gymnasium
     is_drawn = "render" not in spec.input_digests  # while it played
@@ -121,13 +138,20 @@ def verify_results(
         for stage in (stage for stage in outputs if stage != "verify"):
             files = walk.shards if stage in _SHARDED else walk.outputs
             checks = dict(files(stage, outputs[stage]))
-            found = pool.map(inspect, checks, checks.values())
-            verdicts[stage] = Verdict(stage, dict(zip(checks, found, strict=True)))
+            found = dict(zip(checks, pool.map(inspect, checks, checks.values()), strict=True))
+            notes = dict.fromkeys(file.note for file in found.values() if file.note)
+            verdicts[stage] = Verdict(stage, found, ", ".join(notes))
     simulate, render, encode = (verdicts[stage] for stage in _SHARDED)
     made = {path.stem: file for path, file in simulate.files.items()}
     for path, file in (*render.files.items(), *encode.files.items()):
         if made[path.stem].is_ok and file.is_ok and file.source != made[path.stem].source:
             file.reject("it does not show the trajectories of its shard")
+    player = verdicts["play" if "play" in spec.input_digests else "simulate"]
+    played = [seed for file in player.files.values() for seed in file.seeds]
+    is_read = player.files and all(file.is_ok for file in player.files.values())
+    if is_read and "seeds" in spec.value and seeds_digest(played) != spec.value["seeds"]:
+        for file in player.files.values():
+            file.reject(_OTHER_RUN)
     if is_played and spec.reproducible:
         _play_again(simulate, render, threads)
     if is_played:
@@ -136,6 +160,12 @@ def verify_results(
     for film in verdicts["concat"].files.values():
         if film.is_ok and film.frames != joined and encode.status == "ok":
             film.reject(f"it has {film.frames} frames, not {joined}")
+    run_file, lock = results / checksums.RUN_FILE, results / outputs["lock"][0]
+    shards = [[path for path, f in v.files.items() if f.is_ok] for v in (simulate, render)]
+    checks = {run_file: partial(_read_run_file, run_file, spec, plan)}
+    checks[lock] = partial(_read_lock, lock, *shards)
+    records = {path: inspect(path, read) for path, read in checks.items() if path.exists()}
+    verdicts["records"] = Verdict("records", records)
     return [verdict for verdict in verdicts.values() if verdict.status]
 
 
@@ -160,7 +190,7 @@ class _Walk:
         """
         is_film = stage in ("concat", "episodes", *(set(_FILM) & self._spec.input_digests.keys()))
         shard = self._spec.shard
-        whole = {name: shard[name] for name in ("shards", "reaches", "size")}
+        whole = {name: shard[name] for name in _WHOLE}
         sums = [name for name in names if name.endswith((checksums.SUMS, ".sha256"))]
         lists = sums or [n for n in names if n.endswith(".json") and n != "summary.json"]
         is_made = any((self._results / name).is_file() for name in names)
@@ -171,7 +201,7 @@ class _Walk:
             for path in found:
                 if path.is_dir():
                     if any(path.iterdir()):
-                        yield path, partial(_read_folder, path)
+                        yield path, partial(self._read_folder, path, stage)
                 elif path.suffix in (".mp4", ".npz"):
                     yield path, partial(self._read, path, stage, whole if stage == "concat" else {})
                 elif name in lists:
@@ -183,13 +213,14 @@ class _Walk:
     def _read(self, path: Path, stage: str, shard: Mapping) -> File:
         """Return the findings on a file that contains its checksum."""
         check_trailer(path)
-        spec = self._check_spec(path, "simulate" if stage == "render" and self._is_drawn else stage)
+        made_by = "simulate" if stage == "render" and self._is_drawn else stage
+        spec, note = self._check_spec(path, made_by)
         if shard:
             check_shard(path, spec, shard)
-        content = {}
+        content = {"seeds": spec.value.get("seeds", ())} if stage in ("play", "simulate") else {}
         if stage == "simulate":
             made = read_trajectories(path)
-            content = {"frames": int(made.offsets[-1]), "source": made.digest()}
+            content |= {"frames": int(made.offsets[-1]), "source": made.digest()}
         elif stage == "render":
             cache = open_cache(path)
             content = {"frames": len(cache), "source": cache.source}
@@ -200,21 +231,37 @@ class _Walk:
             if complaints:
                 raise UnusableFileError(path, f"the decoder reports: {complaints.splitlines()[0]}")
             content = {"frames": frames}
-        return File(path.stat().st_size, **content)
+        return File(path.stat().st_size, note=note, **content)
 
     def _read_list(self, path: Path, stage: str) -> File:
-        if path.suffix == ".json":
-            self._check_spec(path, stage)
         checksums.read_list(path)
-        return File(path.stat().st_size)
+        return File(path.stat().st_size, note=self._check_spec(path, stage)[1])
 
-    def _check_spec(self, path: Path, stage: str) -> Spec:
-        spec = read_spec(path)
+    def _read_folder(self, folder: Path, stage: str) -> File:
+        """Return the findings on a folder that is one output, and is rebuilt as a whole."""
+        paths = checksums.check_folder(folder)
+        note = self._check_spec(folder / checksums.SUMS, stage)[1]
+        return File(sum(path.stat().st_size for path in paths), len(paths), note=note)
+
+    def _check_spec(self, path: Path, stage: str) -> tuple[Spec, str]:
+        """Return the spec of a file, and a remark on a view that was made by other options."""
+        spec, digests = read_spec(path), self._spec.input_digests
         if spec.stage != stage:
             raise UnusableFileError(path, f"it was made by the stage {spec.stage!r}, not {stage!r}")
-        if stage in _FILM and spec.digest != self._spec.input_digests.get(stage, spec.digest):
+        is_planned = spec.digest == digests.get(stage, spec.digest)
+        if stage in (*_FILM, *_MADE_ONCE) and not is_planned:
             raise UnusableFileError(path, OTHER)
-        return spec
+        # A view of this run has its shards and seeds, and was made of its files.
+        views = digests.keys() - {*_FILM, *_MADE_ONCE}
+        used = {digest for name, digest in spec.input_digests.items() if name not in views}
+        is_other = not used <= {*digests.values()}
+        if "shards" in spec.shard:
+            names = () if stage == "choose" else _WHOLE  # it has the shards of `play`
+            is_other |= any(spec.shard[name] != self._spec.shard[name] for name in names)
+            is_other |= spec.value.get("seeds") != self._spec.value.get("seeds")
+        if digests and is_other:
+            raise UnusableFileError(path, _OTHER_RUN)
+        return spec, "" if is_planned else "made by other options"
 
 
 def _read_listed(path: Path, digest: str) -> File:
@@ -223,10 +270,39 @@ def _read_listed(path: Path, digest: str) -> File:
     return File(path.stat().st_size)
 
 
-def _read_folder(folder: Path) -> File:
-    """Return the findings on a folder that is one output, and is rebuilt as a whole."""
-    paths = checksums.check_folder(folder)
-    return File(sum(path.stat().st_size for path in paths), len(paths))
+def _read_run_file(path: Path, spec: Spec, plan: Callable[[Mapping], Spec]) -> File:
+    """Return the findings on the options of a run.
+
+    Raises GoalreelError if they are damaged, because they may be edited, and no rule makes them.
+    """
+    try:
+        lines = checksums.checked_lines(path)
+        with reporting_damage(path, "it lacks options"):
+            planned = plan(yaml.safe_load(lines))
+        here, there = (
+            [s.value.get("seeds"), *map(s.input_digests.get, _FILM), *map(s.shard.get, _WHOLE)]
+            for s in (spec, planned)
+        )
+        if here != there:
+            raise UnusableFileError(path, _OTHER_RUN)
+    except UnusableFileError as error:
+        fix = "Move it elsewhere, then run snakemake verify with the options of this run"
+        raise GoalreelError(f"{error.problem}. {fix}") from None
+    return File(path.stat().st_size)
+
+
+def _read_lock(path: Path, trajectories: Sequence[Path], frames: Sequence[Path]) -> File:
+    """Return the findings on the lock file of a run. Raises UnusableFileError."""
+    try:
+        locked = read_lock(str(path)).episodes
+    except GoalreelError as error:
+        raise UnusableFileError(path, str(error)) from None
+    if len(frames) == len(trajectories):  # otherwise another file is damaged, or frames are deleted
+        played = read_episodes(trajectories, frames)
+        pairs = itertools.zip_longest(played, locked)
+        if any(not a or not b or a.difference(b) for a, b in pairs):
+            raise UnusableFileError(path, _OTHER_RUN)
+    return File(path.stat().st_size)
 
 
 def _play_again(simulate: Verdict, render: Verdict, threads: int) -> None:
@@ -281,7 +357,9 @@ def error_report(verdicts: Sequence[Verdict], again: Sequence[Path], results: Pa
     if not errors:
         return ""
     head = f"The results are incomplete.{' Damaged files were removed.' if again else ''}"
-    words = [*map(str, again), "--configfile", str(results / "config.yaml")]
+    run_file = results / checksums.RUN_FILE
+    is_damaged = any(not v.files[run_file].is_ok for v in verdicts if run_file in v.files)
+    words = [*map(str, again), *([] if is_damaged else ["--configfile", str(run_file)])]
     last = [f"To make them again: snakemake {shlex.join(words)}"] if again else []
     return "\n".join([head, *map(str, verdicts), *errors, *last])
 

@@ -23,6 +23,7 @@ from goalreel.cli import PLANS, hang_up_as_terminated
 from goalreel.cli import plans as noted_plans
 from goalreel.errors import GoalreelError, pluralize
 from goalreel.policies.policy_dependencies import policy_files
+from goalreel.provenance.checksums import RUN_FILE
 from goalreel.provenance.fingerprint import remember_trees, sources_as_noted, sources_hash
 from goalreel.provenance.spec import canonical
 from goalreel.verification.preflight import is_known_to_play, play_first_steps, read_first_steps
@@ -47,6 +48,7 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
     _print_only(workflow, lambda record: getattr(record, "event", None) not in _HIDDEN)
     remember_trees(user_cache_path("goalreel"))
     try:
+        run_checks.check_run_files(workflow.overwrite_configfiles)
         _check_single(config, sys.argv[1:])
         if asked:
             given = {"check": config.get("check"), **workflow.config_settings.overwrite_config}
@@ -265,7 +267,9 @@ def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
         sys.exit(f"goalreel: {error}")
     if plans.suite or not rules.keys() <= APART:
         for plan in plans.runs.values():
-            run_checks.write_run_file(plan.config)
+            # `verify` checks the file that the run wrote.
+            if rules.keys() != {"verify"} or not Path(plan.results, RUN_FILE).exists():
+                run_checks.write_run_file(plan.config)
     for note in {run_checks.software_note(plan.config) for plan in plans.runs.values()} - {""}:
         print(note, file=sys.stderr)
     limit = workflow.scheduling_settings.max_jobs_per_timespan

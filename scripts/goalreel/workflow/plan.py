@@ -49,9 +49,12 @@ class Plan:
         """Return a job's spec as JSON. Raises GoalreelError without such a job, tool or code."""
         common = self._common(stage)
         shard = self._covered(stage, wildcards)
-        if stage == self.run.player and self.run.seeds is not None:
-            seeds = self.run.seeds[shard["first"] :][: shard["count"]]
-            common = common | {"seeds": list(seeds)}
+        if self.run.seeds is not None and STAGES[stage].is_of_run:
+            if stage == self.run.player:
+                seeds = list(self.run.seeds[shard["first"] :][: shard["count"]])
+                common = common | {"seeds": seeds}
+            elif STAGES[stage].scope in ("run", "played"):  # to tell runs of other seeds apart
+                common = common | {"seeds": specs.seeds_digest(self.run.seeds)}
         return specs.canonical({**common, "shard": shard})
 
     def _covered(self, stage: str, wildcards: Mapping[str, str]) -> dict:

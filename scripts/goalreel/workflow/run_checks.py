@@ -12,12 +12,17 @@ from pathlib import Path
 import yaml
 
 from goalreel.configuration.schema import config_error
-from goalreel.errors import GoalreelError, listed, quoted
+from goalreel.errors import GoalreelError, UnusableFileError, listed, quoted
 from goalreel.files.atomic import replacing
-from goalreel.provenance.checksums import SUMS, other_files
+from goalreel.provenance.checksums import (
+    RUN_FILE,
+    SUMS,
+    checked_lines,
+    other_files,
+    with_checksum,
+)
 from goalreel.workflow.stages import STAGES
 
-RUN_FILE = "config.yaml"  # in the results
 _SOURCES = ("scripts", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
 _SOURCES += (".git", ".github", ".ci", "config", "workflow")
 # Options that compared runs have in common. `success` is null in a film of episodes.
@@ -75,6 +80,18 @@ def check_comparable(sides: Mapping[str, str]) -> None:
             raise GoalreelError(f"compare: The runs differ in {key} ({values}). {fix}")
 
 
+def check_run_files(paths: Iterable[Path]) -> None:
+    """Raise GoalreelError if one of the files is a run's own record, and is damaged or edited."""
+    for path in paths:
+        if path.name == RUN_FILE and (path.parent / "trajectories").is_dir():
+            try:
+                checked_lines(path)
+            except UnusableFileError:
+                problem = "Edited or damaged (checksum mismatch)"
+                fix = "Restore it, or move it out of the results to use it as it is."
+                raise GoalreelError(f"{path}: {problem}. {fix}") from None
+
+
 def size_before(config: Mapping) -> int | None:
     """Return the size of the shards that a run of the same kind has left in the results."""
     before = _run_before(Path(config["results"]))
@@ -84,9 +101,9 @@ def size_before(config: Mapping) -> int | None:
 def _run_before(results: Path) -> dict | None:
     """Return the options of the run that made the results, None if there is no record."""
     try:
-        before = yaml.safe_load((results / RUN_FILE).read_text(encoding="utf-8"))
+        before = yaml.safe_load(checked_lines(results / RUN_FILE))
         return before if _played(before) else None
-    except (OSError, yaml.YAMLError, LookupError, TypeError, AttributeError):
+    except (GoalreelError, yaml.YAMLError, LookupError, TypeError, AttributeError):
         return None
 
 
@@ -167,4 +184,4 @@ def write_run_file(config: Mapping) -> None:
     text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
     # If the folder is read-only, the first job that writes to it reports so.
     with contextlib.suppress(OSError), replacing(path) as temporary:
-        temporary.write_text(head + text, encoding="utf-8")
+        temporary.write_bytes(with_checksum((head + text).encode()))

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import SMALL, hashes
+from conftest import SMALL, VIEWED, hashes
 from trials import replaced, verified
 
 from goalreel.encoding import ffmpeg
@@ -51,6 +51,45 @@ def test_verify_finds_results_of_other_options(done):
     assert len(verdicts["simulate"].having("damaged")) == 2
     assert all("other options" in file.error for file in verdicts["concat"].files.values())
     assert all(verdicts[name].status == "ok" for name in ("atlas", "coded_atlas"))
+
+
+def test_verify_finds_files_of_another_run(viewed, once, tmp_path):
+    """A view of another run's episodes is intact, and has the same name and options."""
+    project, config = viewed.copied(tmp_path / "project"), VIEWED | {"seed": 7}
+    other = once("other", lambda new: new.run("-j", "2", "swarm", "stills", config=config))
+    results = project.folder / "results"
+    shutil.copyfile(other.folder / "results" / "config.yaml", results / "config.yaml")
+    shutil.copyfile(other.folder / "results" / "swarm.mp4", results / "swarm.mp4")
+    shutil.rmtree(results / "stills")
+    shutil.copytree(other.folder / "results" / "stills", results / "stills")
+    errors = {p: f.error for v in verified(project, VIEWED) for p, f in v.files.items() if f.error}
+    names = ("swarm.mp4", "stills/SHA256SUMS", "config.yaml")
+    assert errors.keys() == {results / name for name in names}
+    assert all(error.startswith("it is of another run") for error in errors.values())
+
+
+def test_verify_remarks_on_a_view_of_other_options(viewed, tmp_path):
+    project = viewed.copied(tmp_path / "project")
+    assert not [v for v in verified(project, VIEWED) if "other options" in v.status]
+    other = VIEWED | {"grid": {"columns": 1}}
+    remarked = {v.stage: v.status for v in verified(project, other) if "other" in v.status}
+    assert remarked == {"grid": "ok, made by other options", "report": "ok, made by other options"}
+
+
+def test_damaged_options_are_rejected_before_a_run(done):
+    record = done.folder / "results" / "config.yaml"
+    before, text = hashes(done.folder / "results"), record.read_bytes()
+    record.write_bytes(text.replace(b"seed: 2025", b"seed: 2024"))
+    for target in ("all", "verify"):
+        said = done.fail(target, "--configfile", "results/config.yaml")
+        assert "results/config.yaml: Edited or damaged (checksum mismatch). Restore it" in said
+    said = done.fail("verify", config=SMALL)
+    assert "results/config.yaml: it is truncated or corrupt (its lines differ" in said
+    assert hashes(done.folder / "results") == before
+    record.rename(done.folder / "mine.yaml")
+    assert done.jobs("--configfile", "mine.yaml")["simulate"] == 2  # of the other seed
+    done.run("verify", config=SMALL)
+    assert record.read_bytes() == text
 
 
 def test_targets_that_verify_prints_rebuild_everything(done):

@@ -14,6 +14,7 @@ from project import REPOSITORY
 
 from docs.options import filled_page, options_page, schema_file
 from goalreel.provenance.spec import canonical
+from goalreel.training.settings import with_defaults
 from goalreel.workflow import plan as planning
 from goalreel.workflow.config import load_config
 from goalreel.workflow.plan import Plan
@@ -246,6 +247,17 @@ def test_training_spec_does_not_depend_on_the_film(monkeypatch):
     given = film, film | {"success": 18, "reaches": 20, "train": {"attempts": 9}}
     plans = [Plan(load(**one), REPOSITORY / "scripts") for one in given]
     assert len({plan.spec("train", of_shard(0)) for plan in plans}) == 1
+
+
+@pytest.mark.parametrize("env", ["MountainCar-v0", "CartPole-v1", "LunarLander-v3", "Pong"])
+@pytest.mark.parametrize("algorithm", ["dqn", "ppo"])
+def test_training_preset_reads_back_as_it_was_written(env, algorithm):
+    """A run file holds the preset, and must not start another training."""
+    section = with_defaults(
+        {**load()["train"], "algorithm": algorithm}, env.replace("Pong", "ALE/")
+    )
+    again = load(train=yaml.safe_load(yaml.safe_dump(section)))["train"]
+    assert canonical(again) == canonical(section)
 
 
 def test_policy_file_is_watched_by_its_content(tmp_path):

@@ -2,12 +2,14 @@
 
 import argparse
 import contextlib
+import faulthandler
 import gc
 import importlib.util
 import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -17,6 +19,7 @@ from pathlib import Path
 from goalreel.errors import GoalreelError, Stopped, UnusableFileError
 
 _NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
+FAILURE = "goalreel failure: "  # before the JSON in a log, in which an environment may print JSON
 PLANS = "GOALREEL_PLANS"  # the environment variable that jobs read
 _PACKAGE = Path(__file__).resolve().parent
 # The folder of the Snakefile, in an installed package or in a checkout.
@@ -118,7 +121,7 @@ def _fail(message: str, **facts) -> None:
     print(f"error: {message}", file=sys.stderr)
     if results_folders():
         noted = {"error": message, "unusable": [], "stopped": False} | facts
-        print(json.dumps(noted), file=sys.stderr)
+        print(f"{FAILURE}{json.dumps(noted)}", file=sys.stderr)
     sys.exit(1)
 
 
@@ -132,7 +135,7 @@ def read_failure(log: str) -> dict | None:
     try:
         text = Path(log).read_text(encoding="utf-8", errors="replace")
         # A library may write more lines after it.
-        return json.loads(text[text.rindex('{"error": ') :].splitlines()[0])
+        return json.loads(text[text.rindex(FAILURE) :].splitlines()[0].removeprefix(FAILURE))
     except (OSError, ValueError):
         return None
 
@@ -148,7 +151,22 @@ def hang_up_as_terminated() -> None:
 
 
 def run(main: Callable[[], None]) -> None:
+    """Run a program's main, and end also if an environment has left threads behind."""
+    status, before = 0, threading.enumerate()
+    try:
+        _run(main)
+    except SystemExit as stop:
+        status = stop.code
+    if any(not thread.daemon for thread in threading.enumerate() if thread not in before):
+        sys.stderr.flush()
+        os._exit(status)  # Python would wait for them
+    if status:
+        sys.exit(status)
+
+
+def _run(main: Callable[[], None]) -> None:
     """Run a program's main, and turn errors that a user can cause into a message and status 1."""
+    faulthandler.enable()  # writes a crash to the log
     # A canceled job stops ffmpeg and removes temporary files, as an interrupted one does.
     signal.signal(signal.SIGTERM, _terminate)
     hang_up_as_terminated()

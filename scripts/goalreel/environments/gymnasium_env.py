@@ -5,7 +5,9 @@ episodes. Each episode therefore gets a new instance, unless a check has shown t
 plays the same.
 """
 
+import contextlib
 import inspect
+import os
 import sys
 import textwrap
 import time
@@ -13,6 +15,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -27,11 +30,13 @@ from goalreel.environments.drawing.mujoco_scene import poses, renderer_name, use
 from goalreel.environments.gymnasium_ids import find_spec, load_creator
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import apply_wrappers
-from goalreel.errors import GoalreelError, unknown
+from goalreel.errors import GoalreelError, quoted, unknown
 
 _MAX_STORED_NUMBERS = 64  # larger observations are not stored
 # The newest MuJoCo for packages that later ones break, as of November 2026.
 _MUJOCO = {"shimmy": "mujoco<4", "gymnasium_robotics": "mujoco<3.12"}
+_PACKAGE = str(Path(__file__).parents[1])
+_RETURNED = ("observation", "reward", "terminated", "truncated", "info")  # by `step`
 _SEEDS = """
   Choose smaller seeds, such as --config seeds=0-49"""
 _OPENGL = """
@@ -43,6 +48,20 @@ def _reset_without_seed(reset: Callable[[], object], **_: object) -> tuple:
     """Return the observation and info of a `reset` that takes no seed and may return no info."""
     result = reset()
     return result if isinstance(result, tuple) else (result, {})
+
+
+def _close(close: Callable[[], None]) -> None:
+    """Call `close` of an instance. An error does not affect what the instance has played."""
+    with contextlib.suppress(Exception):
+        close()
+
+
+def _trace(error: BaseException) -> str:
+    """Return the traceback of an error without goalreel's own calls at its start."""
+    frame = error.__traceback__
+    while frame.tb_next and frame.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.tb_next
+    return "".join(traceback.format_exception(type(error), error, frame)).rstrip()
 
 
 def _describe(error: Exception) -> str:
@@ -116,6 +135,7 @@ class GymnasiumEnvironment:
         if type(inner).__module__ == "ale_py.env":
             self._loading.speed_up(inner)
         env = apply_wrappers(env, self.wrappers)
+        env.close = partial(_close, env.close)
         parameters = inspect.signature(inner.reset).parameters.values()
         if not any(p.name == "seed" or p.kind is p.VAR_KEYWORD for p in parameters):
             if self.check:
@@ -263,12 +283,34 @@ _DEFERRED: dict[str, tuple[Callable, Callable]] = {
 }
 
 
+def _fits(observation: object, space) -> bool:
+    """Return whether an observation has the shape of its space, and numbers that fit its dtype."""
+    if isinstance(space, Mapping):
+        is_mapping = isinstance(observation, Mapping) and space.keys() <= observation.keys()
+        return is_mapping and all(_fits(observation[key], space[key]) for key in space)
+    if space.shape is None or space.dtype.kind not in "fiub":
+        return True
+    try:
+        array = np.asarray(observation)
+    except ValueError:  # rows of different lengths
+        return False
+    kinds = "fiub" if space.dtype.kind == "f" else "iub"
+    return array.shape == space.shape and array.dtype.kind in kinds
+
+
+def _kind(value: object) -> str:
+    """Return a value as messages show it: the dtype and shape of an array, else the value."""
+    if isinstance(value, np.ndarray) and value.shape:
+        return f"of {value.dtype}, shape {value.shape},"
+    return f"{quoted(repr(value))} ({type(value).__name__})"
+
+
 class Instance:
     """A Gymnasium instance while it plays one episode."""
 
     def __init__(self, environment: GymnasiumEnvironment, seed: int, env=None):
         """Reset `env`, made by `environment.make`, or an idle instance if it is None."""
-        self.environment, self.seed = environment, seed
+        self.environment, self.seed, self.step_index = environment, seed, 0
         self.env = environment.acquire() if env is None else env
         inner, (defer, self._read) = self.env.unwrapped, (None, None)
         if not environment.wrappers:
@@ -276,38 +318,61 @@ class Instance:
         if defer:
             defer(inner)
         self._info: Mapping = {}
-        self._observe(self._call("reset", self.env.reset, seed=seed)[0])
+        given = self._call("reset", self.env.reset, seed=seed)
+        if not isinstance(given, tuple) or not given:
+            raise self._error("reset", f"returned {_kind(given)}", "Return (observation, info).")
+        self._observe("reset", given[0])
 
     def _call(self, method: str, function: Callable, *arguments: object, **named: object) -> object:
         """Call a method of the environment. Raises GoalreelError with the traceback if it fails."""
+        folder = os.getcwd()  # noqa: PTH109 - faster, and this is called for each step
         try:
             return function(*arguments, **named)
-        except GoalreelError:
+        except (GoalreelError, KeyboardInterrupt):
             raise
-        except Exception as error:
-            trace = textwrap.indent("".join(traceback.format_exception(error)).rstrip(), "  ")
+        except BaseException as error:  # also sys.exit
+            trace = textwrap.indent(_trace(error), "  ")
             advice = _OPENGL if method == "render" and "mujoco" in sys.modules else ""
             advice = _SEEDS if "2**32" in str(error) else advice  # of NumPy's RandomState
-            raise GoalreelError(
-                f"env: {self.environment.id!r} raised {type(error).__name__} in {method} in the "
-                f"episode of seed {self.seed}. Correct its code.\n{trace}{advice}"
-            ) from None
+            fix = f"Correct its code.\n{trace}{advice}"
+            raise self._error(method, f"raised {type(error).__name__}", fix) from None
+        finally:
+            if os.getcwd() != folder:  # noqa: PTH109 - paths of results are relative
+                os.chdir(folder)
+
+    def _error(self, method: str, problem: str, fix: str) -> GoalreelError:
+        place = f"in {method} (seed {self.seed}, step {self.step_index})"
+        return GoalreelError(f"env: {self.environment.id!r} {problem} {place}. {fix}")
 
     @property
     def observation(self) -> object:
         """The latest observation."""
         return self._read(self.env.unwrapped) if self._read else self._observation
 
-    def _observe(self, observation: object) -> None:
+    def _observe(self, method: str, observation: object) -> None:
+        space = self.environment.observation_space
+        if not (self._read or _fits(observation, space)):
+            problem = f"returned the observation {_kind(observation)}"
+            raise self._error(method, problem, f"Its observation_space is {space}.")
         self._observation = observation
         self.state = self.environment.recorded_state(self.env, observation)  # (width,) float64
 
     def step(self, action: np.ndarray) -> tuple[float, bool, bool]:
         """Take a stored action; return the reward, terminated and truncated."""
-        taken = self.environment.actions.to_gymnasium(action)
-        observation, reward, *over, self._info = self._call("step", self.env.step, taken)
-        self._observe(observation)
-        return float(reward), *map(bool, over)
+        taken, self.step_index = self.environment.actions.to_gymnasium(action), self.step_index + 1
+        given = self._call("step", self.env.step, taken)
+        if not isinstance(given, tuple) or len(given) != len(_RETURNED):
+            fix = f"Return ({', '.join(_RETURNED)})."
+            raise self._error("step", f"returned {_kind(given)}", fix)
+        observation, *numbers, self._info = given
+        self._observe("step", observation)
+        for place, (name, number) in enumerate(zip(_RETURNED[1:], numbers, strict=False)):
+            try:
+                numbers[place] = float(None if isinstance(number, str | bytes) else number)
+            except (TypeError, ValueError):
+                problem = f"returned the {name} {_kind(number)}"
+                raise self._error("step", problem, "Return a single number.") from None
+        return numbers[0], *map(bool, numbers[1:])
 
     def info(self) -> dict[str, float]:
         """Return the numbers by name in `info["columns"]` of the latest step."""

@@ -81,10 +81,14 @@ def play_first_steps(config: Mapping, scripts: Path, record: Path) -> dict:
         answer = Path(folder, "answer.json")
         words = [sys.executable, "-P", "-c", _MAIN, str(answer)]
         given = {"input": json.dumps(config).encode(), "env": env, "timeout": _TIMEOUT}
-        try:
-            ended = subprocess.run(words, capture_output=True, check=False, **given)
-        except subprocess.TimeoutExpired:
-            return {}
+        # Processes that the environment leaves behind would keep a pipe open.
+        with Path(folder, "output").open("w+b") as output:
+            try:
+                ended = subprocess.run(words, stdout=output, stderr=output, check=False, **given)
+            except subprocess.TimeoutExpired:
+                return {}
+            output.seek(0)
+            said = output.read()
         if answer.is_file():
             text = answer.read_text(encoding="utf-8")
             found = json.loads(text)
@@ -95,7 +99,7 @@ def play_first_steps(config: Mapping, scripts: Path, record: Path) -> dict:
             return found
     status = ended.returncode
     how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-    last = ended.stderr.decode(errors="replace").rstrip().splitlines()[-1:]
+    last = said.decode(errors="replace").rstrip().splitlines()[-1:]
     message = f"env: {config['env']!r} crashed in its first steps ({how}). Correct its code."
     raise GoalreelError("\n  ".join([message, *last]))
 

@@ -55,7 +55,6 @@ class File:
     frames: int = 0
     source: str = ""  # the digest of its trajectories
     seeds: Sequence[int] = ()  # those that it plays, if the user chose them
-    note: str = ""
     status: str = "ok"
     error: str = ""
 
@@ -126,10 +125,9 @@ def verify_results(
 ) -> list[Verdict]:
     """Return a verdict for each stage that left or should have left a file.
 
-    Args:
-        outputs: the output paths of each stage, with wildcards, in the order of the data
-        plan: returns the spec of this check in the run of a configuration
-        threads: the number of shards to check at a time, each in the memory of one
+    `outputs` are the output paths of each stage, with wildcards, in the order of the data. `plan`
+    returns the spec of this check in the run of a configuration. `threads` shards are checked at a
+    time, each in the memory of one.
     """
     is_played = not describe(spec.config["env"]).has_atlas  # by Gymnasium
     is_drawn = "render" not in spec.input_digests  # while it played
@@ -138,9 +136,8 @@ def verify_results(
         for stage in (stage for stage in outputs if stage != "verify"):
             files = walk.shards if stage in _SHARDED else walk.outputs
             checks = dict(files(stage, outputs[stage]))
-            found = dict(zip(checks, pool.map(inspect, checks, checks.values()), strict=True))
-            notes = dict.fromkeys(file.note for file in found.values() if file.note)
-            verdicts[stage] = Verdict(stage, found, ", ".join(notes))
+            found = pool.map(inspect, checks, checks.values())
+            verdicts[stage] = Verdict(stage, dict(zip(checks, found, strict=True)))
     simulate, render, encode = (verdicts[stage] for stage in _SHARDED)
     made = {path.stem: file for path, file in simulate.files.items()}
     for path, file in (*render.files.items(), *encode.files.items()):
@@ -213,8 +210,7 @@ class _Walk:
     def _read(self, path: Path, stage: str, shard: Mapping) -> File:
         """Return the findings on a file that contains its checksum."""
         check_trailer(path)
-        made_by = "simulate" if stage == "render" and self._is_drawn else stage
-        spec, note = self._check_spec(path, made_by)
+        spec = self._check_spec(path, "simulate" if stage == "render" and self._is_drawn else stage)
         if shard:
             check_shard(path, spec, shard)
         content = {"seeds": spec.value.get("seeds", ())} if stage in ("play", "simulate") else {}
@@ -231,28 +227,27 @@ class _Walk:
             if complaints:
                 raise UnusableFileError(path, f"the decoder reports: {complaints.splitlines()[0]}")
             content = {"frames": frames}
-        return File(path.stat().st_size, note=note, **content)
+        return File(path.stat().st_size, **content)
 
     def _read_list(self, path: Path, stage: str) -> File:
         checksums.read_list(path)
-        return File(path.stat().st_size, note=self._check_spec(path, stage)[1])
+        self._check_spec(path, stage)
+        return File(path.stat().st_size)
 
     def _read_folder(self, folder: Path, stage: str) -> File:
         """Return the findings on a folder that is one output, and is rebuilt as a whole."""
         paths = checksums.check_folder(folder)
-        note = self._check_spec(folder / checksums.SUMS, stage)[1]
-        return File(sum(path.stat().st_size for path in paths), len(paths), note=note)
+        self._check_spec(folder / checksums.SUMS, stage)
+        return File(sum(path.stat().st_size for path in paths), len(paths))
 
-    def _check_spec(self, path: Path, stage: str) -> tuple[Spec, str]:
-        """Return the spec of a file, and a remark on a view that was made by other options."""
+    def _check_spec(self, path: Path, stage: str) -> Spec:
         spec, digests = read_spec(path), self._spec.input_digests
         if spec.stage != stage:
             raise UnusableFileError(path, f"it was made by the stage {spec.stage!r}, not {stage!r}")
-        is_planned = spec.digest == digests.get(stage, spec.digest)
-        if stage in (*_FILM, *_MADE_ONCE) and not is_planned:
+        views = digests.keys() - {*_FILM, *_MADE_ONCE}
+        if stage not in views and spec.digest != digests.get(stage, spec.digest):
             raise UnusableFileError(path, OTHER)
         # A view of this run has its shards and seeds, and was made of its files.
-        views = digests.keys() - {*_FILM, *_MADE_ONCE}
         used = {digest for name, digest in spec.input_digests.items() if name not in views}
         is_other = not used <= {*digests.values()}
         if "shards" in spec.shard:
@@ -261,7 +256,7 @@ class _Walk:
             is_other |= spec.value.get("seeds") != self._spec.value.get("seeds")
         if digests and is_other:
             raise UnusableFileError(path, _OTHER_RUN)
-        return spec, "" if is_planned else "made by other options"
+        return spec
 
 
 def _read_listed(path: Path, digest: str) -> File:

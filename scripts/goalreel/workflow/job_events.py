@@ -26,6 +26,7 @@ _NO_CAUSE = (
     "The job was killed without a message. It may have run out of memory or disk space. Free some, "
     "or lower shard_size."
 )
+_CRASH = re.compile(r"Fatal Python error: (.+)\n\n.+\n((?:  File .+\n){1,3})")  # of faulthandler
 
 
 @dataclass
@@ -200,7 +201,9 @@ def cause_of(job: Job) -> str:
     if not errors or any(failure["stopped"] for failure in job.failures):
         errors += [line for log in job.system_logs for line in read_log(log)]
         errors += filter(None, [job.message.strip()])
-    lines = (line for log in job.logs for line in read_log(log) if " so far, " not in line)
+    lines = [line for log in job.logs for line in read_log(log) if " so far, " not in line]
+    if not errors and (crash := _CRASH.search("\n".join(lines))):
+        errors = [f"The job crashed ({crash[1]}) in the code below. Correct it.\n{crash[2]}"]
     return "\n".join(dict.fromkeys(errors) or lines) or _NO_CAUSE
 
 

@@ -12,6 +12,7 @@ from conftest import HARSH
 from PIL import Image
 from selenium.webdriver.common.action_chains import ActionChains
 
+from goalreel.cli import FAILURE
 from goalreel.provenance.spec import NO_SPEC
 from goalreel.report.statistics import mean_interval, share_interval
 from goalreel.report.suite_page import SuiteRun, write_suite
@@ -45,7 +46,7 @@ def write_run(folder, run: SuiteRun, returns, seed: int = 1) -> SuiteRun:
         os.utime(old, (0, 0))
         error = f"{ERROR}\n  File x\n    y\n  ValueError: z"
         log = json.dumps({"error": error, "unusable": [], "stopped": False})
-        (path / "logs/simulate/00000.log").write_text(f"playing\n{log}\n")
+        (path / "logs/simulate/00000.log").write_text(f"playing\n{FAILURE}{log}\n")
     if not returns:
         return run
     x = pd.Series(list(returns), dtype=float)
@@ -73,7 +74,7 @@ def suite(tmp_path_factory):
         for (row, column), returns in RETURNS.items()
     ]
     plots_log = folder / runs[0].name / "logs/plots.log"
-    plots_log.write_text('{"error": "no room", "unusable": [], "stopped": false}\n')
+    plots_log.write_text(f'{FAILURE}{{"error": "no room", "unusable": [], "stopped": false}}\n')
     alone = SuiteRun("alone", "<b>x</b>", "dqn")
     write_run(folder, alone, range(-300, -290), seed=1000)
     assert write_suite(folder, [*runs, alone], False, NO_SPEC) == "11 runs, 2 without results"

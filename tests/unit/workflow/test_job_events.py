@@ -11,6 +11,7 @@ import time
 import pytest
 
 from goalreel import cli
+from goalreel.cli import FAILURE
 from goalreel.errors import UnusableFileError
 from goalreel.workflow.job_events import Job, JobEvents, cause_of, failure_summary, run_summary
 
@@ -92,7 +93,7 @@ def failed(folder, shard: str, error: str = "", text: str = "", **facts) -> Job:
     """Return the failed job of a shard, whose log holds a text, and a record of its error if any."""
     path = folder / f"{shard}.log"
     record = json.dumps({"error": error, "unusable": [], "stopped": False, **facts})
-    noted = f"error: {error}\n{record}\n" if error else ""
+    noted = f"error: {error}\n{FAILURE}{record}\n" if error else ""
     path.write_text(text + noted, encoding="utf-8")
     return Job("encode", 0, shard, logs=[str(path)])
 

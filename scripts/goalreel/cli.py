@@ -166,7 +166,7 @@ def run(main: Callable[[], None]) -> None:
 
 def _run(main: Callable[[], None]) -> None:
     """Run a program's main, and turn errors that a user can cause into a message and status 1."""
-    faulthandler.enable()  # writes a crash to the log
+    faulthandler.enable(sys.__stderr__)  # writes a crash to the log
     # A canceled job stops ffmpeg and removes temporary files, as an interrupted one does.
     signal.signal(signal.SIGTERM, _terminate)
     hang_up_as_terminated()

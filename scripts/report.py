@@ -22,7 +22,7 @@ def report(
     training_progress=None,
     signals: Shards = (),
 ):
-    from goalreel.provenance.checksums import SUMS, read_sums, write_folder_sums
+    from goalreel.provenance.checksums import SUMS, read_sums
     from goalreel.report.page import Sources, write_report
     from goalreel.workflow.stages import FILM
 
@@ -42,5 +42,4 @@ def report(
         stages=list(FILM),
     )
     rows = write_report(output, sources, spec)
-    write_folder_sums(output, spec)
     return f"{rows} episodes"

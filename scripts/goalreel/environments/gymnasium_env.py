@@ -7,7 +7,6 @@ plays the same.
 
 import contextlib
 import inspect
-import os
 import sys
 import textwrap
 import time
@@ -108,13 +107,8 @@ class GymnasiumEnvironment:
 
         try:
             load_creator(self.id)  # raises if it has no render mode for films
-            env = gymnasium.make(
-                find_spec(self.id),
-                max_episode_steps=self.max_episode_steps,
-                disable_env_checker=True,
-                render_mode=render_mode,
-                **self.kwargs,
-            )
+            how = {"disable_env_checker": True, "render_mode": render_mode, **self.kwargs}
+            env = gymnasium.make(find_spec(self.id), self.max_episode_steps, **how)
         except GoalreelError as error:
             raise GoalreelError(f"env: {error}") from None
         except Exception as error:  # its constructor may raise anything
@@ -325,7 +319,6 @@ class Instance:
 
     def _call(self, method: str, function: Callable, *arguments: object, **named: object) -> object:
         """Call a method of the environment. Raises GoalreelError with the traceback if it fails."""
-        folder = os.getcwd()  # noqa: PTH109 - faster, and this is called for each step
         try:
             return function(*arguments, **named)
         except (GoalreelError, KeyboardInterrupt):
@@ -336,9 +329,6 @@ class Instance:
             advice = _SEEDS if "2**32" in str(error) else advice  # of NumPy's RandomState
             fix = f"Correct its code.\n{trace}{advice}"
             raise self._error(method, f"raised {type(error).__name__}", fix) from None
-        finally:
-            if os.getcwd() != folder:  # noqa: PTH109 - paths of results are relative
-                os.chdir(folder)
 
     def _error(self, method: str, problem: str, fix: str) -> GoalreelError:
         place = f"in {method} (seed {self.seed}, step {self.step_index})"

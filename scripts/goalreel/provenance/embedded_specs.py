@@ -8,7 +8,6 @@ import contextlib
 import os
 import time
 import zipfile
-from collections import namedtuple
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -22,8 +21,6 @@ from goalreel.provenance.checksums import SUMS, check_digests, check_folder, rea
 from goalreel.provenance.spec import Spec, parse_spec
 
 OTHER = "it was made by other options, code or tools than this run's"
-# A tool that affected results, and the stages that used it, separated by commas.
-Tool = namedtuple("Tool", "name version stages")
 
 
 def read_spec(path: Path) -> Spec:
@@ -50,15 +47,6 @@ _READERS = {
     ".json": lambda path: path.read_text(encoding="utf-8"),
     **dict.fromkeys(("", ".sha256"), read_sums_spec),  # SHA256SUMS has no suffix
 }
-
-
-def tools_of(specs: Iterable[Spec]) -> list[Tool]:
-    """Return each version of each tool in specs, with its stages."""
-    stages: dict[tuple[str, str], dict[str, None]] = {}
-    for spec in specs:
-        for tool in spec.tools.items():
-            stages.setdefault(tool, {})[spec.stage] = None
-    return [Tool(*tool, ", ".join(users)) for tool, users in sorted(stages.items())]
 
 
 def check_inputs(spec: Spec, inputs: Mapping[str, object]) -> None:

@@ -144,14 +144,12 @@ def _scaled(trajectories: Trajectories, name: str) -> tuple[np.ndarray, list[tup
 
 
 def _line(values: np.ndarray, width: int, height: int) -> np.ndarray:
-    """Return a line through values from 0 to 1 as a mask, (height, width) uint8; NaN are gaps."""
+    """Return a line through the known values from 0 to 1 as a mask, (height, width) uint8."""
     from PIL import Image, ImageDraw
 
     image = Image.new("L", (width * _FINE, height * _FINE))
     pen, across = ImageDraw.Draw(image), np.linspace(_FINE, (width - 1) * _FINE, len(values))
     down = (1.5 + (1 - values) * (height - 3)) * _FINE
-    known = np.flatnonzero(~np.isnan(values))
-    for run in np.split(known, np.flatnonzero(np.diff(known) > 1) + 1):
-        points = list(zip(across[run].tolist(), down[run].tolist(), strict=True))
-        pen.line(points if len(points) != 1 else points * 2, _CLEAR, 2 * _FINE)
+    points = np.stack([across, down], axis=1)[~np.isnan(values)]
+    pen.line(points.ravel().tolist(), _CLEAR, 2 * _FINE)
     return np.asarray(image.reduce(_FINE))

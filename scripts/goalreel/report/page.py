@@ -22,14 +22,14 @@ from goalreel.errors import GoalreelError, format_bytes, format_duration, plural
 from goalreel.files.atomic import link_or_copy, replacing_folder
 from goalreel.files.damage import reporting_damage
 from goalreel.files.svg_plot import read_caption
+from goalreel.films.tables import read_table
 from goalreel.mp4.reader import VideoIndex, read_index
 from goalreel.policies.parameters import policy_label
 from goalreel.provenance.checksums import write_folder_sums
-from goalreel.provenance.embedded_specs import read_spec, tools_of
+from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec, shard_name
 from goalreel.rendering.blocks import enlarge_pixels
 from goalreel.rendering.frame_cache import open_cache
-from goalreel.report.episode_table import read_table
 from goalreel.report.page_rows import Totals, columns, write_rows
 from goalreel.report.signal_curves import signal_curves
 from goalreel.report.statistics import Interval, format_decimals
@@ -80,7 +80,7 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
             for path in temporary.iterdir():
                 path.unlink()
         (temporary / "index.html").write_text(page, encoding="utf-8", newline="\n")
-        write_folder_sums(temporary)
+        write_folder_sums(temporary, spec)
     return rows.episodes
 
 
@@ -119,7 +119,7 @@ def _page(
         url=partial(_data_url, folder) if embed else quote,
         policy=policy_label(config["policy"]),
         remarks=spec.remarks,
-        title=_title(rows, summary["episodes"]),
+        pluralize=pluralize,
         rows=rows,
         has_curves=has_curves,
         played=summary["episodes"],
@@ -136,7 +136,10 @@ def _page(
         timings=timings | {"all": tuple(map(sum, zip((0, 0), *timings.values(), strict=True)))},
         specs=specs,
         json=partial(json.dumps, indent=2, sort_keys=True, ensure_ascii=False),
-        tools=tools_of(specs.values()),
+        tools=[
+            (*tool, ", ".join({s.stage: 0 for s in specs.values() if tool in s.tools.items()}))
+            for tool in sorted({tool for s in specs.values() for tool in s.tools.items()})
+        ],
     )
 
 
@@ -182,16 +185,6 @@ def hash_source(path: Path) -> str:
 def _data_url(folder: Path, name: str) -> str:
     kind = mimetypes.types_map[Path(name).suffix]
     return f"data:{kind};base64,{base64.b64encode((folder / name).read_bytes()).decode()}"
-
-
-def _title(rows: Totals, played: int) -> str:
-    """Return the number of episodes in words."""
-    if "reached" not in rows.outcomes:
-        some = f"{rows.episodes:,} of " if rows.episodes < played else ""
-        return some + pluralize(played, "episode")
-    reached, failed = rows.outcomes["reached"], rows.outcomes["failed"]
-    text = f"{pluralize(reached, 'episode')} that reached the goal"
-    return text + (f", and {pluralize(failed, 'failed attempt')}" if failed else "")
 
 
 def _statistic(values: Mapping) -> tuple[Interval, float]:

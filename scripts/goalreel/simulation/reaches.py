@@ -142,18 +142,10 @@ def to_batch(
             f"env: The last info['columns'] of '{environment.id}' has the names {names} after seed "
             f"{episodes[0].seed}, {[*other.info]} after seed {other.seed}. Return the same names."
         )
-    rows = Attempts(
-        reach=reaches,
-        attempt=np.full(len(reaches), attempt),
-        seed=seeds,
-        initial_position=positions,
-        steps=np.array([len(episode.rewards) for episode in episodes]),
-        return_=returns,
-        terminated=terminated,
-        truncated=truncated,
-        reached=reached,
-        info=np.array([(*e.info.values(),) for e in episodes], [(name, float) for name in names]),
-    )
+    info = np.array([(*e.info.values(),) for e in episodes], [(name, float) for name in names])
+    steps = np.array([len(episode.rewards) for episode in episodes])
+    started = reaches, np.full(len(reaches), attempt), seeds, positions
+    rows = Attempts(*started, steps, returns, terminated, truncated, reached, info)
     is_kept = reached | show_failures
     pairs = zip(episodes, is_kept, strict=True)
     return AttemptBatch(rows, [episode if keep else None for episode, keep in pairs])

@@ -246,11 +246,7 @@ def _to_episode(recorded: RecordedEpisode, environment: Environment) -> Episode:
     has_rewards = recorded.states.shape[1] == 3
     position, velocity = states[-1]
     goal = position >= environment.goal_position and velocity >= environment.goal_velocity
-    return Episode(
-        seed=int(recorded.seed),
-        states=states,
-        actions=np.full(steps, action, environment.actions.stored_dtype),
-        rewards=recorded.states[1:, 2] if has_rewards else np.full(steps, reward),
-        terminated=bool(goal),
-        truncated=steps >= environment.max_episode_steps,
-    )
+    actions = np.full(steps, action, environment.actions.stored_dtype)
+    rewards = recorded.states[1:, 2] if has_rewards else np.full(steps, reward)
+    truncated = steps >= environment.max_episode_steps
+    return Episode(int(recorded.seed), states, actions, rewards, bool(goal), truncated)

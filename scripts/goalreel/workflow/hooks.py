@@ -222,14 +222,8 @@ def _findings(plans: Plans, suite_runs: Mapping[str, SuiteRun], scripts: Path) -
                     given = config | {"seeds": plan.run.seeds and [plan.run.seeds[0]]}
                     steps = pool.submit(play_first_steps, given, scripts, record)
             first_steps[name] = steps
-    return {
-        name: _options_by(
-            steps.result() if isinstance(steps, Future) else steps,
-            plans.runs[name].config,
-            suite_runs[name].options,
-        )
-        for name, steps in first_steps.items()
-    }
+    found = ((n, s.result() if isinstance(s, Future) else s) for n, s in first_steps.items())
+    return {n: _options_by(s, plans.runs[n].config, suite_runs[n].options) for n, s in found}
 
 
 def _options_by(steps: Mapping, config: Mapping, user_options: Mapping) -> dict:

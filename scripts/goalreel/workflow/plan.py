@@ -24,7 +24,7 @@ from goalreel.provenance.checksums import results_files, sha256_of
 from goalreel.provenance.fingerprint import fingerprint, modules
 from goalreel.workflow.run import SHARDED, Run
 from goalreel.workflow.run_checks import check_comparable
-from goalreel.workflow.stages import STAGES, Source, sources
+from goalreel.workflow.stages import STAGES, sources
 from goalreel.workflow.used_when import excluded_modules
 
 _REPEATED = ("lock", "check", "verify")  # stages that rerun even if nothing changed
@@ -106,7 +106,7 @@ class Plan:
         if stage == "verify":
             made = (*(n for n, s in STAGES.items() if s.is_of_run and n != stage), "train")
             return {name: name for name in made if STAGES[name].when(self.run)}
-        return {option: source.stage for option, source in sources(stage, self.run).items()}
+        return {option: maker for option, (maker, *_) in sources(stage, self.run).items()}
 
     def _watched_files(self, stage: str) -> dict[str, str]:
         """Return the sha256 of the files that affect a stage's result, except its modules."""
@@ -115,16 +115,13 @@ class Plan:
         plays = "player" in planned.tools
         if plays:
             files |= environment_files(config["env"], wrapper_modules(config["env_wrappers"]))
+            files |= policies.network_files(self._own_network)
         if stage == "import_recording" or (plays and self.run.policy != "recording"):
             files |= policies.policy_files(config["policy"])
-        if plays:
-            files |= policies.network_files(self._own_network)
         if stage == "compare":
             if config["compare"] is None:
-                raise GoalreelError(
-                    "compare: Needs finished runs. Name their results folders: "
-                    "snakemake compare --config 'compare=[results/a, results/b]'"
-                )
+                fix = "snakemake compare --config 'compare=[results/a, results/b]'"
+                raise GoalreelError(f"compare: Needs finished runs. Name their folders: {fix}")
             files |= results_files(config["compare"].values())
             if not config["compare_different"]:
                 check_comparable(config["compare"])
@@ -163,14 +160,15 @@ class Plan:
     def inputs(self, stage: str) -> dict[str, Callable[[Mapping], str | list[str]]]:
         """Return a function of the wildcards for each input, by option of the program."""
         scope, found = STAGES[stage].scope, sources(stage, self.run)
-        return {option: partial(self._files, source, scope) for option, source in found.items()}
+        return {option: partial(self._files, *source, scope) for option, source in found.items()}
 
-    def _files(self, source: Source, scope: str, wildcards: Mapping) -> str | list[str]:
-        """Return the files of an input for a job of a scope."""
-        path, maker = f"{self.results}/{source.path}", STAGES[source.stage].scope
+    def _files(
+        self, stage: str, output: str, is_first: bool, scope: str, wildcards: Mapping
+    ) -> str | list[str]:
+        """Return the files of an input, an output of a stage, for a job of a scope."""
+        path, maker = f"{self.results}/{output}", STAGES[stage].scope
         if maker in SHARDED and scope not in SHARDED:
-            names = self.shards(maker)
-            return [path.format(shard=n) for n in names[: 1 if source.is_first_shard else None]]
+            return [path.format(shard=n) for n in self.shards(maker)[: 1 if is_first else None]]
         return path.format(**dict(wildcards)).rstrip("/")
 
     def outputs(self, stage: str, folder: str) -> dict[str, object]:

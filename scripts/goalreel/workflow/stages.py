@@ -65,24 +65,15 @@ class Stage:
         return tuple(output.path.rstrip("/") for output in self.all_outputs().values())
 
 
-@dataclass(frozen=True)
-class Source:
-    """An input in a run: the stage that makes it, and one of the stage's outputs."""
-
-    stage: str
-    path: str
-    is_first_shard: bool
-
-
-def sources(stage: str, run: Run) -> dict[str, Source]:
-    """Return the inputs of a stage in a run, by option of its program."""
+def sources(stage: str, run: Run) -> dict[str, tuple[str, str, bool]]:
+    """Return each input's stage, its path, and whether it is only the first shard's, by option."""
     found = {}
     for option, named in STAGES[stage].inputs.items():
         name = (named(run) if callable(named) else named) or ""
         maker, _, output = name.removesuffix("[0]").partition(".")
         outputs = STAGES[maker].present(run) if name and STAGES[maker].when(run) else {}
         if made := outputs.get(output or next(iter(outputs), "")):
-            found[option] = Source(maker, made.path, name.endswith("[0]"))
+            found[option] = maker, made.path, name.endswith("[0]")
     return found
 
 

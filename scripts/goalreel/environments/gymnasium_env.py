@@ -7,6 +7,7 @@ plays the same.
 
 import contextlib
 import inspect
+import os
 import sys
 import textwrap
 import time
@@ -312,6 +313,7 @@ class Instance:
         if defer:
             defer(inner)
         self._info: Mapping = {}
+        self._folder = os.getcwd()  # noqa: PTH109 - to which paths of results are relative
         given = self._call("reset", self.env.reset, seed=seed)
         if not isinstance(given, tuple) or not given:
             raise self._error("reset", f"returned {_kind(given)}", "Return (observation, info).")
@@ -329,6 +331,9 @@ class Instance:
             advice = _SEEDS if "2**32" in str(error) else advice  # of NumPy's RandomState
             fix = f"Correct its code.\n{trace}{advice}"
             raise self._error(method, f"raised {type(error).__name__}", fix) from None
+        finally:
+            if os.getcwd() != self._folder:  # noqa: PTH109 - pathlib is slower
+                os.chdir(self._folder)
 
     def _error(self, method: str, problem: str, fix: str) -> GoalreelError:
         place = f"in {method} (seed {self.seed}, step {self.step_index})"

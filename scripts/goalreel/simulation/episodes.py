@@ -92,11 +92,7 @@ def simulate_episodes(
         indices, generators = all_indices[in_batch], all_generators.take(in_batch)
         columns = slice(first, first + len(indices))  # faster than an index array
         filming = recorder is not None and recorder.on_batch_start(indices, seeds[indices])
-        # Paths of results are relative, and an environment may change the working directory.
-        with (
-            contextlib.chdir("."),
-            contextlib.closing(environment.sub_envs(seeds[indices])) as batch,
-        ):
+        with contextlib.closing(environment.sub_envs(seeds[indices])) as batch:
             _write(states[0], columns, batch.states())
             if environment.num_poses:
                 _write(poses[0], columns, batch.poses())

@@ -20,7 +20,7 @@ def report(
     grid=None,
     swarm=None,
     training_progress=None,
-    signals: Shards = (),
+    signals: Shards = None,
 ):
     from goalreel.provenance.checksums import SUMS, read_sums
     from goalreel.report.page import Sources, write_report
@@ -35,7 +35,7 @@ def report(
         tables=[path for path in (episodes, attempts) if path],
         plots=plot_paths,
         frames=frames,
-        signals=signals,
+        signals=signals or (),
         summary=summary,
         views=views,
         artifacts=[path for path in stages if path],

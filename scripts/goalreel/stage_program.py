@@ -39,7 +39,7 @@ def stage(function: Callable) -> Callable:
         arguments = vars(_parser(function).parse_args(argv))
         spec = check_spec(arguments.pop("spec"), function.__name__)
         for name, parameter in inspect.signature(function).parameters.items():
-            if parameter.annotation is Shards:
+            if parameter.annotation is Shards and arguments[name]:
                 arguments[name] = shard_paths(arguments[name], spec.shard["shards"])
         if spec.input_digests:
             from goalreel.provenance.embedded_specs import check_inputs

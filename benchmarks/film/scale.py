@@ -81,7 +81,7 @@ from goalreel.report.plots import read_episodes
 read_episodes(out / "e.csv", "reach")
 """,
     "report: rows": """
-from goalreel.films.tables import read_table
+from goalreel.report.episode_table import read_table
 from goalreel.report.page_rows import columns, write_rows
 write_rows(out / "data.js", read_table(out / "e.csv", columns("reach")), 30, "reach")
 """,

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from goalreel.environments.environment import make_environment
 from goalreel.files.checksum_trailer import check_trailer
 from goalreel.files.svg_plot import read_caption
-from goalreel.films.tables import read_table
 from goalreel.mp4.reader import read_index
 from goalreel.policies.network_file import Checkpoints, read_checkpoints, write_checkpoints
 from goalreel.policies.policy_dependencies import policy_files
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import NO_SPEC, parse_spec
+from goalreel.report.episode_table import read_table
 from goalreel.report.page import read_timings
 from goalreel.report.page_rows import columns
 from goalreel.simulation.recorded_episodes import play_recording

@@ -67,6 +67,7 @@ DISTRIBUTIONS["yaml"] = "pyyaml"
 # Users of models, datasets, Super Mario Bros and MuJoCo install these.
 THEIRS = {"stable_baselines3", "onnxruntime", "minari", "stable_retro", "mujoco", "OpenGL"}
 THEIRS |= {"pydantic_core", "typing_extensions"}  # they come with pydantic
+THEIRS |= {"pettingzoo"}
 # Imported by name if a game needs it, or by a film only for a network of the user's own.
 BY_NAME = {"training": {"ale-py", "torch"}}
 
@@ -103,7 +104,10 @@ def test_conda_environments_pin_the_imports_of_their_stages(environment):
     packages = set(re.findall(r"^ {6}- (\S+)$", text, re.M))
     stages = [name for name, stage in STAGES.items() if stage.conda == environment]
     paths = [path for stage in stages for path in of_stage(stage)]
-    expected = imported_packages(paths) - THEIRS - {"torch"} | BY_NAME.get(environment, set())
+    # Snakemake itself runs where the workflow is planned.
+    expected = imported_packages(paths) - THEIRS - {"torch", "snakemake"} | BY_NAME.get(
+        environment, set()
+    )
     assert {package.split("==")[0] for package in packages} == expected
     pinned = {f"{name}=={version}" for name, version in pins("train").items()}
     assert packages <= pinned

@@ -68,7 +68,7 @@ EPISODE_EDITS = [
     ({"episodes": 8} | BARE, {"episodes": 4}, END),
     ({"episodes": 8}, {"success": 100}, {"episodes": 1}),
     ({"seeds": "0-7"}, {"seeds": [0, 1, 2, 3, 4, 5, 6, 7]}, NOTHING),  # another spelling
-    ({"seeds": "0-7"}, {"seeds": [0, 1, 2, 3, 4, 5, 6, 9]}, {"simulate": 1}),
+    ({"seeds": "0-7"}, {"seeds": [0, 1, 2, 3, 4, 5, 6, 9]}, {"simulate": 1} | END),
 ]
 
 

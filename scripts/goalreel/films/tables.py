@@ -1,11 +1,11 @@
-"""Write and read episodes.csv, a row per filmed episode, and attempts.csv, a row per attempt.
+"""Write episodes.csv, one row per filmed episode, and attempts.csv, one row per attempt.
 
 Rows are written shard by shard, so that memory does not grow with the film.
 """
 
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 
@@ -14,7 +14,6 @@ import pandas as pd
 
 from goalreel.errors import pluralize
 from goalreel.files.atomic import replacing
-from goalreel.files.damage import reporting_damage
 from goalreel.simulation.played_episodes import Selection
 from goalreel.simulation.trajectories import Attempts, read_summary
 
@@ -27,9 +26,6 @@ EPISODE_COLUMNS = {
     "reach": [*ATTEMPT_COLUMNS[:-1], *_SHOWN, "reached"],
     "episode": ["episode", "seed", "env", *_PLAYED, *_SHOWN],
 }
-_DTYPES = dict.fromkeys(("reach", "episode", "attempt", "steps"), "int64")
-_DTYPES |= dict.fromkeys(("return", "start_s", "initial_position"), "float64")
-_DTYPES |= dict.fromkeys(("reached", "terminated", "truncated"), "bool")
 SHARE_COLUMNS = ["share", "share_low", "share_high", "played"]  # with film.select
 
 
@@ -104,10 +100,3 @@ def _attempts_table(rows: Attempts, env: str, shard: int) -> pd.DataFrame:
 
 def _append(table: pd.DataFrame, path: Path, header: bool) -> None:
     table.to_csv(path, mode="a", header=header, index=False, lineterminator="\n")
-
-
-def read_table(table: str | os.PathLike, columns: Sequence[str]) -> pd.DataFrame:
-    """Read columns of a table of episodes. Raises GoalreelError if the file is not one."""
-    with reporting_damage(table, "it is not a table of episodes"):
-        # pandas finds the type of seeds: uint64, or int64 for recorded states, whose seed is -1.
-        return pd.read_csv(table, usecols=list(columns), dtype=_DTYPES)[list(columns)]

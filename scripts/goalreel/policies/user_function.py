@@ -29,14 +29,7 @@ from types import ModuleType
 
 import numpy as np
 
-from goalreel.environments.environment import (
-    Acted,
-    Batch,
-    Environment,
-    PerEnv,
-    Signals,
-    take_rows,
-)
+from goalreel.environments.environment import Acted, Batch, Environment, PerEnv, Signals, take_rows
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError, quoted, suggest, use
 

@@ -22,7 +22,6 @@ from goalreel.errors import GoalreelError, format_bytes, format_duration, plural
 from goalreel.files.atomic import link_or_copy, replacing_folder
 from goalreel.files.damage import reporting_damage
 from goalreel.files.svg_plot import read_caption
-from goalreel.films.tables import read_table
 from goalreel.mp4.reader import VideoIndex, read_index
 from goalreel.policies.parameters import policy_label
 from goalreel.provenance.checksums import write_folder_sums
@@ -30,6 +29,7 @@ from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec, shard_name
 from goalreel.rendering.blocks import enlarge_pixels
 from goalreel.rendering.frame_cache import open_cache
+from goalreel.report.episode_table import read_table
 from goalreel.report.page_rows import Totals, columns, write_rows
 from goalreel.report.signal_curves import signal_curves
 from goalreel.report.statistics import Interval, format_decimals

@@ -21,7 +21,7 @@ from goalreel.arrays import spread
 from goalreel.environments.dimension_names import action_names, state_names
 from goalreel.errors import pluralize
 from goalreel.files.svg_plot import FILL, MARK, Caption, mark_x, plot_style, save
-from goalreel.films.tables import read_table
+from goalreel.report.episode_table import read_table
 from goalreel.report.page_rows import outcomes
 from goalreel.report.statistics import format_decimals
 from goalreel.simulation.trajectories import read_trajectories

@@ -15,9 +15,9 @@ from matplotlib.ticker import MaxNLocator
 from goalreel.cli import read_failure
 from goalreel.errors import pluralize, shortened
 from goalreel.files.atomic import write_text
-from goalreel.films.tables import read_table
 from goalreel.provenance.spec import Spec
 from goalreel.report import statistics
+from goalreel.report.episode_table import read_table
 from goalreel.report.page import TEMPLATES, hash_source, open_template
 from goalreel.report.statistics import Interval, PairedDifference
 

@@ -9,9 +9,9 @@ import pandas as pd
 
 import goalreel
 from goalreel.files.atomic import write_text
-from goalreel.films.tables import read_table
 from goalreel.policies.parameters import policy_label
 from goalreel.provenance.spec import Spec
+from goalreel.report.episode_table import read_table
 from goalreel.report.statistics import mean_interval, share_interval
 from goalreel.simulation.reaches import has_reached
 from goalreel.simulation.trajectories import read_summary

@@ -117,9 +117,8 @@ def simulate_episodes(
                         name: np.concatenate([array, np.full_like(array, np.nan)])
                         for name, array in signals.items()
                     }
-                chosen, generators, given = policy.act(
-                    batch.observations(), environment, generators
-                )
+                observed = batch.observations()
+                chosen, generators, given = policy.act(observed, environment, generators)
                 for name, values in given.items():
                     if name not in signals:
                         shape = len(actions), count, *values.shape[1:]

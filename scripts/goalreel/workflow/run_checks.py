@@ -14,13 +14,7 @@ import yaml
 from goalreel.configuration.schema import config_error
 from goalreel.errors import GoalreelError, UnusableFileError, listed, quoted
 from goalreel.files.atomic import replacing
-from goalreel.provenance.checksums import (
-    RUN_FILE,
-    SUMS,
-    checked_lines,
-    other_files,
-    with_checksum,
-)
+from goalreel.provenance.checksums import RUN_FILE, SUMS, checked_lines, other_files, with_checksum
 from goalreel.workflow.stages import STAGES
 
 _SOURCES = ("scripts", "envs", "docs", "tests", "profiles", "benchmarks", "examples")

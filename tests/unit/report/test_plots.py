@@ -15,9 +15,9 @@ from project import REPOSITORY
 
 from goalreel.environments.dimension_names import action_names, state_names
 from goalreel.files.svg_plot import read_caption
-from goalreel.films.tables import read_table
 from goalreel.provenance.checksums import SUMS, read_sums
 from goalreel.report import plots
+from goalreel.report.episode_table import read_table
 from goalreel.report.plots import Sample, read_sample
 from goalreel.simulation.trajectories import write_trajectories
 

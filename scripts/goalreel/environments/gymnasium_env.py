@@ -50,10 +50,10 @@ def _reset_without_seed(reset: Callable[[], object], **_: object) -> tuple:
     return result if isinstance(result, tuple) else (result, {})
 
 
-def _close(close: Callable[[], None]) -> None:
-    """Call `close` of an instance. An error does not affect what the instance has played."""
+def close_instance(env) -> None:
+    """Close an instance, without its errors, which do not affect what it has played."""
     with contextlib.suppress(Exception):
-        close()
+        env.close()
 
 
 def _trace(error: BaseException) -> str:
@@ -130,7 +130,6 @@ class GymnasiumEnvironment:
         if type(inner).__module__ == "ale_py.env":
             self._loading.speed_up(inner)
         env = apply_wrappers(env, self.wrappers)
-        env.close = partial(_close, env.close)
         parameters = inspect.signature(inner.reset).parameters.values()
         if not any(p.name == "seed" or p.kind is p.VAR_KEYWORD for p in parameters):
             if self.check:
@@ -212,7 +211,7 @@ class GymnasiumEnvironment:
                 obs.append(instance.observation)
             _, *over = instance.step(env.action_space.sample())
             obs.append(instance.observation)
-        env.close()
+        close_instance(env)
         return self.batch(obs[:count])
 
     def frame(self, env, observation) -> BlockFrame | np.ndarray:
@@ -243,7 +242,7 @@ class GymnasiumEnvironment:
         """Close all idle instances."""
         for instances in (self.new, self.used):
             while instances:
-                instances.pop().close()
+                close_instance(instances.pop())
 
     def acquire(self):
         """Return an instance for an episode."""
@@ -259,7 +258,7 @@ class GymnasiumEnvironment:
     def release(self, env) -> None:
         """Take back an instance after its episode."""
         if self.reusable is False:
-            env.close()
+            close_instance(env)
         else:
             self.used.append(env)
 

@@ -24,7 +24,7 @@ from goalreel.environments.classic_control import ClassicControl
 from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.drawing.frame_memo import skip_frame
 from goalreel.environments.environment import Environment, SubEnvs
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance, close_instance
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec
@@ -283,7 +283,9 @@ def replay_frames(
     none. Raises GoalreelError if a step differs in any bit from the recorded one.
     """
     own, last = environment.make() if env is None else None, len(episode.actions)
-    with contextlib.closing(own) if own else contextlib.nullcontext():
+    with contextlib.ExitStack() as stack:
+        if own:
+            stack.callback(close_instance, own)
         instance, given = Instance(environment, episode.seed, own or env), (0.0, False, False)
         for step, state in enumerate(episode.states):
             if step:

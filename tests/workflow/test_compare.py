@@ -160,6 +160,7 @@ def test_compare_rejects_unfit_runs_by_name(compared, tmp_path):
     assert "f: Has only the episodes that film.select chose." in told
 
 
+@pytest.mark.slow
 def test_compare_reruns_with_its_runs_and_leaves_them_alone(compared, tmp_path):
     project = compared.copied(tmp_path / "project")
     assert project.jobs("compare", config=COMPARE) == {}

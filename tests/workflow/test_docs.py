@@ -97,11 +97,11 @@ def test_pages_have_a_description_and_one_title(name):
 
 
 def pages() -> list:
-    """Return the pages that have a block to run. Only README.md is in the gate."""
-    found = [name for name in NAMES if any(runs(name, *block) for block in blocks(name))]
-    return [pytest.param(n, marks=[pytest.mark.slow] * (n != "README.md")) for n in found]
+    """Return the pages that have a block to run."""
+    return [name for name in NAMES if any(runs(name, *block) for block in blocks(name))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", pages())
 def test_blocks_of_a_page_run_in_order(name, project, tmp_path):
     programs = tmp_path / "bin"

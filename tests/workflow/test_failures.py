@@ -46,6 +46,7 @@ def test_killed_job_is_reported_as_killed(project):
     assert log.endswith("logs/encode/00000.log") and resume.startswith(RESUME)
 
 
+@pytest.mark.slow
 def test_code_edited_during_run_is_not_recorded_as_planned(project):
     config = {"reaches": 4, "shard_size": 1}
     process = project.start("-j", "1", config=config)
@@ -61,6 +62,7 @@ def test_code_edited_during_run_is_not_recorded_as_planned(project):
     assert np.array_equal(np.concatenate([shard.states for shard in shards]), expected.states)
 
 
+@pytest.mark.slow
 def test_interrupted_run_resumes_where_it_stopped(project):
     config = {"reaches": 6, "shard_size": 1}
     process = project.start("-j", "2", config=config)
@@ -109,6 +111,7 @@ def test_sigterm_while_the_scheduler_notes_a_job_ends_the_run(project, tmp_path)
     project.run(config=FEW)
 
 
+@pytest.mark.slow
 def test_second_run_in_same_results_stops_by_name(project):
     """The message is goalreel's, because Snakemake's lock is in another folder."""
     results = project.folder / "results"

@@ -100,6 +100,7 @@ def test_file_that_a_policy_opens_is_watched(project):
     assert project.jobs(config=config)["simulate"] == 1
 
 
+@pytest.mark.slow
 def test_shard_of_slow_episodes_takes_at_most_a_minute(project):
     config = played(project, env_kwargs="{fails: hurry}", max_episode_steps=1000)
     assert project.jobs(config=config)["simulate"] == 3

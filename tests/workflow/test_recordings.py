@@ -148,6 +148,7 @@ def test_shard_reads_only_its_own_rows(tmp_path, kind):
                 assert np.array_equal(getattr(one, kind), rows[own])
 
 
+@pytest.mark.slow
 def test_run_reads_recording_once(project):
     """A longer film adds shards without reading the recording again, and finds its damage."""
     record(project.folder / "r.csv", "CartPole-v1", 4)

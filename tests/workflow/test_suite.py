@@ -38,6 +38,7 @@ def test_suite_runs_equal_single_runs(suite, tmp_path):
         assert hashes(project.folder / "alone" / env).items() <= in_suite.items()
 
 
+@pytest.mark.slow
 def test_suite_run_continues_as_a_single_run(suite, tmp_path):
     project = suite.copied(tmp_path / "project")
     config_file = "results/MountainCar-v0-random/config.yaml"

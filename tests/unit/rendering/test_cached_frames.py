@@ -81,10 +81,9 @@ def limited(program: str, memory: int, arguments: list, spec: dict) -> str:
     return completed.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
-@pytest.mark.parametrize(
-    ("episodes", "memory"), [(20, 800 << 20), pytest.param(1000, 1 << 30, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("episodes", "memory"), [(20, 800 << 20), (1000, 1 << 30)])
 def test_memory_does_not_grow_with_the_frames(episodes, memory, tmp_path):
     """Whole frames of 20 episodes take 1.4 GB, and 1,000 episodes have about 100,000 frames.
 

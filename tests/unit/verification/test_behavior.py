@@ -154,6 +154,7 @@ def test_lock_bytes_depend_only_on_behavior(tmp_path):
     assert not re.search("results|shard_size", texts[0])
 
 
+@pytest.mark.slow
 def test_lock_of_many_episodes_stays_small(tmp_path):
     def size(episodes: int) -> int:
         options = {"episodes": episodes, "max_episode_steps": 9, "env_kwargs": {"prize": -1 / 3}}

@@ -90,6 +90,7 @@ def test_damaged_options_are_rejected_before_a_run(done):
     assert record.read_bytes() == text
 
 
+@pytest.mark.slow
 def test_targets_that_verify_prints_rebuild_everything(done):
     results = done.folder / "results"
     before = hashes(results)
@@ -141,6 +142,7 @@ def mine(folder):
     return folder / "mine.txt"
 
 
+@pytest.mark.slow
 def test_verify_removes_no_file_of_the_user(done):
     """The user has a folder with a view's name, and a file in a damaged view."""
     done.run("clips", config=SMALL | {"clips": "{episode_trigger: [0]}"})

@@ -60,6 +60,7 @@ def test_replay_check_reports_the_step_of_a_difference(filmed):
         assert path == trajectories and f"{place}Gymnasium gives a different {what}" in fault
 
 
+@pytest.mark.slow
 def test_verify_replays_every_shard_and_removes_differing_ones(project):
     config = {"env": "CartPole-v1", "policy": "{name: random}", "success": 0}
     config |= {"max_episode_steps": 12, "reaches": 3, "shard_size": 2}

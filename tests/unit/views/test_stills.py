@@ -191,6 +191,7 @@ def test_preview_of_noise_is_small_enough(frames, height, width):
     assert len(data) < MAX_BYTES <= 500_000 and "with loss" in said
 
 
+@pytest.mark.slow
 def test_stills_program_writes_the_same_bytes_each_time(files, tmp_path):
     config = {"env": DISCRETE, "film.fps": 30, "unit": "reach", "stills": {"episode_trigger": None}}
     spec = canonical({"stage": "stills", "config": config, "shard": {"shards": 2}})

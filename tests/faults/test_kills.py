@@ -111,6 +111,7 @@ def kill_one(project, rng, config, programs, option="") -> None:
     assert process.returncode == 0 or "killed" in output, output
 
 
+@pytest.mark.slow
 @trials(10)
 def test_run_with_killed_stage_recovers(project, expected, trial):
     programs = tuple(f"{stage}.py" for stage in STAGES)

@@ -26,6 +26,7 @@ def failed(project: Project, within=(), **environment: str) -> str:
     return output
 
 
+@pytest.mark.slow
 @trials(6)
 def test_run_with_full_disk_fails_and_recovers(project, expected, trial):
     results = project.folder / "results"

@@ -66,6 +66,7 @@ _READERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _READERS)
 def test_file_is_read_or_rejected_by_name(run, tmp_path, name):
     sound = (run / name).read_bytes()

@@ -88,6 +88,7 @@ def test_compare_pairs_count_common_seeds(compared, episodes):
         assert f"{pair.a}, {pair.b}: {pair.sentence}" in compared.output
 
 
+@pytest.mark.slow
 def test_compare_film_shows_sides_in_step_and_marks_difference(compared, episodes, seeds):
     with av.open(str(compared.folder / FILM)) as video:
         frames = [frame.to_ndarray(format="rgb24") for frame in video.decode(video=0)]

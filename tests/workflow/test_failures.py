@@ -33,6 +33,7 @@ def test_same_command_finishes_failed_run(project):
     assert (results / "film.mp4").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="finds the process in /proc")
 def test_killed_job_is_reported_as_killed(project):
     process = project.start("-j", "1", config={"reaches": 60, "shard_size": 60})
@@ -89,6 +90,7 @@ def test_read_only_user_cache_costs_only_time(project, tmp_path):
     assert "not kept" in (project.folder / "results" / "logs" / "atlas.log").read_text()
 
 
+@pytest.mark.slow
 def test_sigterm_while_the_scheduler_notes_a_job_ends_the_run(project, tmp_path):
     """Snakemake holds its scheduler's lock there, and its handler of the signal takes it."""
     (tmp_path / "sitecustomize.py").write_text(

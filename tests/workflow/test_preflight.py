@@ -88,6 +88,7 @@ def test_policy_with_wrong_actions_is_rejected_before_run(project):
     assert not (project.folder / "results").exists()
 
 
+@pytest.mark.slow
 def test_file_that_a_policy_opens_is_watched(project):
     (project.folder / "agent.py").write_text(POLICY, encoding="ascii")
     weights = project.folder / "weights.json"

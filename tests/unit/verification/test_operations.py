@@ -53,6 +53,7 @@ def test_verify_finds_results_of_other_options(done):
     assert all(verdicts[name].status == "ok" for name in ("atlas", "coded_atlas"))
 
 
+@pytest.mark.slow
 def test_verify_finds_files_of_another_run(viewed, once, tmp_path):
     """A view of another run's episodes is intact, and has the same name and options."""
     project, config = viewed.copied(tmp_path / "project"), VIEWED | {"seed": 7}

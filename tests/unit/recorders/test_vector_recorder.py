@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
-from recordings import LOSSLESS, decoded_rgb
+from recordings import LOSSLESS, decoded_rgb, equal, filmed, kept, stand_in_for_moviepy
 
 from goalreel import GoalreelError
 from goalreel.vector import FinalFrame, RecordVideo
@@ -163,6 +163,42 @@ def test_grid_follows_its_first_environment(tmp_path):
         ones = [shows[index][first + number] for index in (1, 0, 3, 2)]
         assert np.array_equal(frame, np.vstack([np.hstack(ones[:2]), np.hstack(ones[2:])]))
     assert len(frames) == length(1, 1) + 1
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"episode_trigger": lambda number: number in (0, 2), "record_first_only": True},
+        {"step_trigger": lambda step: step % 9 == 4, "video_length": 6, "fps": 7},
+        {"episode_trigger": lambda number: number == 3, "step_trigger": lambda step: step == 1},
+    ],
+)
+def test_grid_has_files_and_frames_of_gymnasium(tmp_path, monkeypatch, mode, settings):
+    stand_in_for_moviepy(monkeypatch)
+    monkeypatch.setattr(gymnasium.logger, "warn", lambda *_: None)
+    settings = {"video_aspect_ratio": (3, 1), "name_prefix": "a b", **settings}
+    for recorder, folder, more in [
+        (RecordVideo, "ours", {"grid": True, **LOSSLESS}),
+        (gymnasium.wrappers.vector.RecordVideo, "theirs", {}),
+    ]:
+        envs = recorder(make(SyncVectorEnv, mode), str(tmp_path / folder), **settings, **more)
+        envs.reset(seed=3)
+        for _ in range(40):
+            _, rewards, terminated, truncated, _ = envs.step(np.zeros(3, int))
+            over = terminated | truncated
+            assert [part.shape for part in (rewards, terminated, truncated)] == [(3,)] * 3
+            if mode == AutoresetMode.DISABLED and over.any():
+                envs.reset(options={"reset_mask": np.ones(3, bool)})
+        envs.close()
+    ours, theirs = filmed(tmp_path / "ours"), kept(tmp_path / "theirs")
+    assert len(ours) > 1 and ours.keys() == theirs.keys()
+    if mode != AutoresetMode.SAME_STEP:
+        assert equal(ours, theirs)
+    else:  # Gymnasium's recorder shows no last frame of an episode
+        longer = {len(ours[name]) - len(theirs[name]) for name in ours}
+        assert longer == {0} if "video_length" in settings else 1 in longer
 
 
 def test_reset_mask_starts_episodes_without_autoreset(tmp_path):

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirem
 
 from goalreel.errors import GoalreelError, Stopped  # noqa: E402
 from goalreel.policies.numpy_network import NumpyNetwork  # noqa: E402
-from goalreel.training.settings import DEFAULTS, with_defaults  # noqa: E402
+from goalreel.training.settings import read_presets, with_defaults  # noqa: E402
 from goalreel.training.training import metrics_of, train  # noqa: E402
 
 CART = "CartPole-v1"
@@ -23,7 +23,7 @@ NAMES = (
     *("algorithm", "pixels", "network", "total_timesteps", "learning_rate", "gamma", "batch_size"),
     *("screen_size", "max_grad_norm", "n_envs", "processes", "threads", "frame_skip"),
     *("eval_freq", "n_eval_episodes", "checkpoints", "reward_threshold"),
-    *(*DEFAULTS["dqn"], *DEFAULTS["ppo"]),
+    *(key for defaults in read_presets()["defaults"].values() for key in defaults),
 )
 SHORT = {"total_timesteps": 4096, "eval_freq": 2048, "n_eval_episodes": 3, "checkpoints": [0]}
 
@@ -148,8 +148,7 @@ def test_presets_have_all_options_of_their_algorithm():
             section = configured(env, algorithm=algorithm)["train"]
             missing = {name for name, value in section.items() if value is None}
             other = "ppo" if section["algorithm"] == "dqn" else "dqn"
-            own = DEFAULTS[section["algorithm"]].keys()
-            assert missing <= (DEFAULTS[other].keys() - own) | {
-                *("network", "reward_threshold", "pixels")
-            }
+            defaults = read_presets()["defaults"]
+            foreign = defaults[other].keys() - defaults[section["algorithm"]].keys()
+            assert missing <= foreign | {*("network", "reward_threshold", "pixels")}
             assert json.dumps(section)

@@ -13,7 +13,7 @@ from goalreel.errors import GoalreelError, listed, pluralize, quoted
 from goalreel.policies.minari_files import read_header
 from goalreel.policies.parameters import is_trained_here, pixel_kwargs
 from goalreel.policies.policy_dependencies import own_network
-from goalreel.training.settings import DEFAULTS, with_defaults
+from goalreel.training.settings import read_presets, with_defaults
 
 Errors = Iterator[tuple[str, str]]  # pairs of a key and a message
 # The packages of Minari's public datasets, but for highway_env and shimmy, which import a module
@@ -34,8 +34,9 @@ def training_errors(config: Mapping) -> Errors:
         return
     section = training_of(config)
     algorithm, processes = section["algorithm"], section["processes"]
-    (other,) = DEFAULTS.keys() - {algorithm}
-    foreign = DEFAULTS[other].keys() - DEFAULTS[algorithm].keys()
+    defaults = read_presets()["defaults"]
+    (other,) = defaults.keys() - {algorithm}
+    foreign = defaults[other].keys() - defaults[algorithm].keys()
     if given := [key for key in section if key in foreign and section[key] is not None]:
         problem = f"{algorithm.upper()} has no {listed(given, 3)}"
         yield f"train.{given[0]}", f"{problem}. Remove it, or set train={{algorithm: {other}}}."

@@ -134,3 +134,12 @@ def test_another_opengl_renderer_renders_again(project):
     (results / "trajectories/00000.npz").unlink()
     output = project.fail("stills", "--configfile", str(record), **wide)
     assert "simulate 00000: render.opengl: This machine draws with 'llvmpipe" in output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("env", "jobs"), [("CarRacing-v3", 3), ("HalfCheetah-v5", 5)])
+def test_shards_of_known_environments_ignore_speed(project, env, jobs):
+    assert project.jobs(config={"env": env, "episodes": 10})["simulate"] == jobs
+    assert (
+        project.jobs(config={"env": env, "episodes": 10, "max_episode_steps": 9})["simulate"] == 2
+    )

@@ -416,8 +416,8 @@ class Options(Section):
     """The number of episodes or reaches in a shard, the unit of parallel work. It changes no frame.
     `null` is 250 for the Mountain Cars, 100 for MiniGrid and toy texts, 50 for CartPole, 25 for
     Pendulum and 20 for Acrobot. It is 15 for LunarLander and BipedalWalker, 10 for `ALE/` games and
-    7 for other environments. It is smaller if the first steps show that a shard would take more
-    than a minute."""
+    7 for other environments. It is smaller in CarRacing, MuJoCo and wherever the first steps show
+    that a shard would take more than a minute."""
     suite: arguments("a mapping of options to lists of values") | None = None
     """Several runs in one call. Each combination of the listed values is a run in `results/NAME`. A
     key is an option, such as `env` or `policy.checkpoint`. Its values are a list, or a mapping of

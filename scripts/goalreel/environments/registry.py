@@ -18,6 +18,11 @@ _PLAYED_SHARD, _COMPUTED_SHARD = 7, 250
 _SHARDS = {"ALE/": 10, "MiniGrid-": 100, "BabyAI-": 100, "LunarLander": 15, "BipedalWalker": 15}
 _SHARDS |= {"CartPole-": 50, "Acrobot-": 20, "Pendulum-": 25}
 _SHARDS |= dict.fromkeys(("Blackjack-", "CliffWalking", "FrozenLake", "Taxi-"), 100)
+_MUJOCO = ("Ant-", "HalfCheetah-", "Hopper-", "Humanoid", "Inverted", "Pusher-", "Reacher-")
+# About the seconds of a frame, to limit shards to a minute, or 0 for no limit. In environments that
+# are not listed, the time of the first steps depends on the machine, and so may the shards.
+_FRAME_SECONDS = dict.fromkeys(_SHARDS, 0.0) | {"CarRacing": 0.01}
+_FRAME_SECONDS |= dict.fromkeys((*_MUJOCO, "Swimmer-", "Walker2d-"), 0.03)
 # Environments that `classic_control` steps and renders if they have no wrappers.
 CLASSIC_CONTROL = ("CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1")
 # Environments that Gymnasium renders with few new blocks per frame. Encoding each block only once
@@ -37,6 +42,7 @@ class EnvTraits:
     float32_states: bool = False  # whether states become float32 at the first step
     few_blocks: bool = False  # whether its films are assembled from blocks by default
     shard_size: int = _COMPUTED_SHARD  # default number of reaches per shard
+    frame_seconds: float | None = None  # None if only a measurement tells
 
     @property
     def is_mountain_car(self) -> bool:
@@ -54,7 +60,11 @@ MOUNTAIN_CARS = {
 def describe(env: str) -> EnvTraits:
     """Return the traits of an environment; unknown ids get the defaults."""
     name = env.rpartition(":")[2]
-    sizes = (size for prefix, size in _SHARDS.items() if name.startswith(prefix))
+
+    def of(table: dict, default: object) -> object:
+        return next((value for key, value in table.items() if name.startswith(key)), default)
+
+    size, seconds = of(_SHARDS, _PLAYED_SHARD), of(_FRAME_SECONDS, None)
     few_blocks = name.startswith(_FEW_BLOCKS)
-    played = EnvTraits(env, few_blocks=few_blocks, shard_size=next(sizes, _PLAYED_SHARD))
+    played = EnvTraits(env, few_blocks=few_blocks, shard_size=size, frame_seconds=seconds)
     return MOUNTAIN_CARS.get(env, played)

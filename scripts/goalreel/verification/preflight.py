@@ -177,4 +177,5 @@ def _play(config: Mapping, folder: Path) -> tuple[float, str]:
     each = max(more, 0) / max(played - 1, 1) / (1 + scene.env.check)  # a check plays each twice
     if played == limit[0]:  # the episode continues
         played = config["max_episode_steps"] or find_spec(config["env"]).max_episode_steps or _STEPS
-    return each * played, scene.env.renderer
+    known = describe(config["env"]).frame_seconds
+    return (each if known is None else known) * played, scene.env.renderer

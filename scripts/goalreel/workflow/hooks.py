@@ -237,7 +237,8 @@ def _options_by(steps: Mapping, config: Mapping, user_options: Mapping) -> dict:
         found["policy"] = dict(policy) | {"extra_files": files}
     if steps and user_options.get("shard_size") is None:
         most = int(_SHARD_SECONDS / max(steps.get("episode_s", 0), 1e-9))
-        size = max(min(config["shard_size"], most), 1)
+        rounded = 1 << most.bit_length() >> 1  # to a power of two: times vary a little
+        size = max(min(config["shard_size"], rounded), 1)
         found["shard_size"] = run_checks.size_before(config) or size
     return found
 

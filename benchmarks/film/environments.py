@@ -9,7 +9,7 @@ goalreel plays first, on one core and on --cores. The others replay its seeds an
 core each (EnvPool plays episodes of its own). The table is environments.csv and environments.md,
 written after each environment.
 
-    python -m benchmarks.film.environments                               half an hour
+    python -m benchmarks.film.environments                               two hours
     python -m benchmarks.film.environments --episodes 2 --runs 1         a first try
     python -m benchmarks.film.environments --envs CartPole-v1 ALE/Pong-v5
 
@@ -57,6 +57,15 @@ from benchmarks.harness import (
     write_table,
 )
 
+ALL_FILMS = (
+    *FILMS,
+    Film("Ant-v5", 20, 5, max_episode_steps=30),
+    Film("Walker2d-v5", 20, 10, max_episode_steps=30),
+    Film("Hopper-v5", 20, 10, max_episode_steps=30),
+    Film("Humanoid-v5", 20, 5, max_episode_steps=30),
+    Film("CarRacing-v3", 100, 3, max_episode_steps=1000, variant="long"),
+    Film("HalfCheetah-v5", 100, 3, max_episode_steps=300, variant="long"),
+)
 _NUM_ENVS = 8  # side by side in EnvPool, so that the cost of a call does not count
 
 
@@ -103,7 +112,7 @@ def main(argv: list[str] | None = None) -> None:
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Return the options of a command line, with the chosen films."""
     add = (options := parser(__doc__)).add_argument
-    names = [film.name for film in FILMS]
+    names = [film.name for film in ALL_FILMS]
     add("--episodes", type=int, default=1000, help="episodes per environment (20 to 1000)")
     add("--peer-episodes", type=int, default=100, help="episodes of the peers")
     add("--envs", nargs="+", choices=names, default=names, metavar="ENV", help=", ".join(names))
@@ -112,7 +121,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     if chosen.cores > available_cores():
         options.error(f"--cores {chosen.cores}: This machine offers {available_cores()}.")
     chosen.films = []
-    for film in (film for film in FILMS if film.name in chosen.envs):
+    for film in (film for film in ALL_FILMS if film.name in chosen.envs):
         episodes = min(film.episodes, chosen.episodes)
         played = min(film.peer_episodes, chosen.peer_episodes, episodes)
         chosen.films.append(replace(film, episodes=episodes, peer_episodes=played))
@@ -203,9 +212,9 @@ def env_pool(film: Film, episodes: Sequence[Episode], folder: Path) -> Taken:
     import envpool
     import imageio_ffmpeg
 
-    if "HalfCheetah" in film.id:  # EnvPool's MuJoCo takes OpenGL from a library loaded before
-        ctypes.CDLL(ctypes.util.find_library("OSMesa"), mode=ctypes.RTLD_GLOBAL)
-    name = film.name.removeprefix("ALE/")
+    if osmesa := ctypes.util.find_library("OSMesa"):  # where EnvPool's MuJoCo finds OpenGL
+        ctypes.CDLL(osmesa, mode=ctypes.RTLD_GLOBAL)
+    name = film.id.rpartition(":")[2].removeprefix("ALE/")
     options = {"max_episode_steps": film.max_episode_steps} if film.max_episode_steps else {}
     options |= {"num_envs": _NUM_ENVS, "num_threads": 1, "seed": 7, "render_mode": "rgb_array"}
     envs = envpool.make(name, "gymnasium", **options)

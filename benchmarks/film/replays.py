@@ -24,11 +24,12 @@ class Film:
     max_episode_steps: int | None = None  # of an episode; None for the environment's own limit
     rule: str | None = None  # of balance.py, an expression of `obs`, or None for random actions
     fresh: bool = False  # each episode needs a new instance: a used one plays differently
+    variant: str = ""  # tells apart two films of an environment
 
     @property
     def name(self) -> str:
-        """The id without its module."""
-        return self.id.rpartition(":")[2]
+        """The id without its module, and the variant."""
+        return self.id.rpartition(":")[2] + f" ({self.variant})" * bool(self.variant)
 
     def policy(self, folder: Path) -> dict:
         """Return the configuration's `policy`, and write its file into the folder."""

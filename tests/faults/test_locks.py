@@ -1,4 +1,4 @@
-"""The second run in a folder stops, and --unlock removes the lock of a killed run."""
+"""The second run in a folder stops, and the next run removes the lock of a killed one."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import signal
 import pytest
 from conftest import hashes
 from project import Project
-from trials import BOUND, SMALL, finished, recover, wait_for
+from trials import BOUND, SMALL, finished, wait_for
 
 
 def locked(project: Project):
@@ -17,14 +17,22 @@ def locked(project: Project):
     return process
 
 
-@pytest.mark.slow
-def test_unlock_removes_lock_of_killed_run(project, expected):
-    process = locked(project)
+@pytest.mark.parametrize(
+    "elsewhere", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["here", "elsewhere"]
+)
+def test_next_run_removes_lock_of_killed_run(project, expected, elsewhere):
+    process, noted = locked(project), project.folder / "results" / "logs" / "run.lock"
+    assert wait_for(lambda: noted.is_file() and noted.read_text().endswith("\n"))
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=BOUND)
-    output = project.fail(config=SMALL)
-    assert "--unlock" in output and "Traceback" not in output
-    recover(project, expected)
+    if elsewhere:  # it may still run there
+        noted.write_text(f"process {process.pid} on another, started in {project.folder}\n")
+        output = project.fail(config=SMALL)
+        assert "--unlock" in output and "Traceback" not in output
+        project.run("--unlock", config=SMALL)
+    output = project.run(config=SMALL)
+    assert ("The last run here was killed. This run continues it." in output) != elsewhere
+    assert hashes(project.folder / "results") == expected
 
 
 def test_second_run_stops_while_first_continues(project, expected):

@@ -64,6 +64,8 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
                     run_checks.check_same_run(options, sys.argv[1:])
                 if any(word.startswith("--delete-") for word in sys.argv):
                     run_checks.lock_results(Path(options["results"]))
+        if not _is_job(workflow):
+            run_checks.release_lock([Path(options["results"]) for options in runs.values()])
         plans = _plan(runs, suite_runs, scripts, workflow, asked)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")

@@ -5,7 +5,9 @@ import fcntl
 import itertools
 import os
 import shlex
+import shutil
 import socket
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -123,9 +125,33 @@ def lock_results(results: Path) -> None:
                 f"or add --config results=FOLDER\n  That run: {lock.read().strip()}"
             ) from None
         lock.truncate(0)
-        lock.write(f"process {os.getpid()} on {socket.gethostname()}, started in {Path.cwd()}\n")
+        lock.write(f"process {os.getpid()}{_place()}")
         lock.flush()
         _LOCKS.append(lock)
+
+
+def release_lock(folders: Iterable[Path]) -> None:
+    """Remove Snakemake's lock of this folder if the killed runs of some results have left it."""
+    locks = Path(".snakemake", "locks")
+    lines = {line for lock in locks.glob("*.output.lock") for line in lock.read_text().splitlines()}
+    owners = {next((r for r in folders if Path(line).is_relative_to(r)), None) for line in lines}
+    if owners and all(owner and _is_left(owner) for owner in owners):
+        shutil.rmtree(locks)
+        print("goalreel: The last run here was killed. This run continues it.", file=sys.stderr)
+
+
+def _is_left(results: Path) -> bool:
+    """Return whether the last run of results was started here, on this machine, and has ended."""
+    try:
+        with Path(results, "logs", "run.lock").open("r+", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock.read().endswith(_place())
+    except OSError:  # also if it is locked
+        return False
+
+
+def _place() -> str:
+    return f" on {socket.gethostname()}, started in {Path.cwd()}\n"
 
 
 def software_note(config: Mapping, devices: Path = Path("/dev")) -> str:

@@ -24,15 +24,9 @@ def stage(function: Callable) -> Callable:
     """Make a function the program of the stage of its name, and run it if its file is the script.
 
     The program checks the spec and the inputs, calls the function, and writes the line that the
-    function returns to the log.
-
-    Args:
-        function: takes the spec, then a parameter for each option: a path, a number (`int`), or the
-            files of all shards (`Shards`). A parameter without a default is a required option. The
-            function imports its own modules, so that --help is fast.
-
-    Returns:
-        The function, with an attribute `main` that takes the arguments of a command line.
+    function returns to the log. A function takes the spec, then a parameter for each option: a
+    path, a number (`int`), or the files of all shards (`Shards`). A parameter without a default is
+    a required option. A function imports its own modules, so that --help is fast.
     """
 
     def main(argv: Sequence[str] | None = None) -> None:

@@ -31,15 +31,11 @@ class TorchNetwork(nn.Module):
     """
 
     def __init__(self, shape: Sequence[int], num_actions: int, network, low, high):
-        """Create random weights from PyTorch's generator.
+        """Create random weights from PyTorch's generator, for observations of a shape.
 
-        Args:
-            shape: of an observation: (stack, side, side) for frames, or (n,).
-            num_actions: the number of actions.
-            network: a name in NETWORKS, hidden units, or "module:callable", which returns the body,
-                a module from (batch, *shape) float32 to (batch, features), given `shape`.
-            low: the values that enter as -1, a number or (n,).
-            high: the values that enter as 1.
+        `network` is a name in NETWORKS, hidden units, or "module:callable", which returns the body,
+        a module from (batch, *shape) float32 to (batch, features), given `shape`. The values `low`
+        and `high`, each a number or (n,), enter as -1 and 1.
         """
         super().__init__()
         middle = (torch.as_tensor(low) + torch.as_tensor(high)) / 2

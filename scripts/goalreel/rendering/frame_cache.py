@@ -136,18 +136,10 @@ def max_frame_size(paths: Iterable[Path]) -> tuple[int, int]:
 
 
 def open_cache(path: str | os.PathLike, size: tuple[int, int] = (0, 0)) -> FrameCache:
-    """Open the frame cache of a shard, such as results/frames/00000.npz.
+    """Open the frame cache of a shard, such as results/frames/00000.npz, to read it on demand.
 
-    Args:
-        path: the file. Blocks are read from it on demand.
-        size: the least height and width of the frames. Smaller images are padded with black below
-            and to the right, as they are to the largest of the file.
-
-    Returns:
-        The frames, as a sequence with the episodes' offsets.
-
-    Raises:
-        GoalreelError: the file is unusable. The message names it.
+    Smaller frames are padded with black below and to the right, to the largest of the file or to
+    `size`, a height and a width. Raises GoalreelError, with the path, if the file is unusable.
     """
     arrays = npz.Reader(path, _KIND, VERSION)
     offsets, source = arrays["offsets"], str(arrays["source"])

@@ -20,14 +20,9 @@ from goalreel.training.session import Evaluation, Session
 def train(config: Mapping, saved: Path, code: str = "") -> Session:
     """Train, or resume a training if its checkpoint exists, and return its last session.
 
-    Args:
-        config: env, env_kwargs, env_wrappers, max_episode_steps, and `train` without `null`.
-        saved: the checkpoint of an unfinished training; its table and other parts are next to it.
-        code: the fingerprint of the program, which a checkpoint must have.
-
-    Raises:
-        GoalreelError: the settings are wrong, the checkpoint does not match them, a process ended,
-            or a signal stopped the training, which is then saved.
+    `config` has the options of the environment, and `train` without `null`. The checkpoint `saved`
+    must have the same `code`, the fingerprint of the program. Raises GoalreelError if the options
+    are wrong or not the checkpoint's, a process ended, or a signal stopped the training.
     """
     with interrupts() as asked:
         return run_group(config["train"]["processes"], _train, dict(config), saved, code, asked)

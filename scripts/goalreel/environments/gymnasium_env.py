@@ -23,10 +23,9 @@ import numpy as np
 from goalreel.arrays import to_rgb
 from goalreel.environments.action_space import ActionSpace, action_space
 from goalreel.environments.atari_loading import Loading
-from goalreel.environments.drawing import car_racing
+from goalreel.environments.drawing import car_racing, mujoco_scene
 from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.drawing.frame_memo import FrameMemo
-from goalreel.environments.drawing.mujoco_scene import poses, renderer_name, use_context
 from goalreel.environments.gymnasium_ids import find_spec, load_creator
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import apply_wrappers
@@ -75,6 +74,8 @@ def _describe(error: Exception) -> str:
 @dataclass
 class GymnasiumEnvironment:
     """A Gymnasium environment, given by its id, keyword arguments, time limit and wrappers."""
+    with contextlib.suppress(Exception):
+        mujoco_scene.free_context(env.unwrapped)
 
     id: str
     kwargs: Mapping = field(default_factory=dict)
@@ -145,7 +146,7 @@ class GymnasiumEnvironment:
         env = self.make(self.render_mode)
         self.new.append(env)
         meanings = getattr(env.unwrapped, "get_action_meanings", list)
-        num_poses = 0 if self.wrappers else len(poses(env.unwrapped))
+        num_poses = 0 if self.wrappers else len(mujoco_scene.poses(env.unwrapped))
         return env.observation_space, env.action_space, meanings(), num_poses
 
     observation_space = property(lambda self: self._spaces[0], doc="Gymnasium's observation space.")
@@ -223,7 +224,7 @@ class GymnasiumEnvironment:
         """
         frame = to_rgb(env.render() if self.wrappers else self._memo.render(env, observation))
         if self.renderer is None:
-            self.renderer = renderer_name(env.unwrapped)
+            self.renderer = mujoco_scene.renderer_name(env.unwrapped)
             if self.opengl not in (None, self.renderer):
                 raise GoalreelError(
                     f"render.opengl: This machine draws with {self.renderer!r}, not with "
@@ -375,7 +376,7 @@ class Instance:
 
     def render(self) -> object:
         """Return a new frame from `env.render()`."""
-        use_context(self.env.unwrapped)
+        mujoco_scene.use_context(self.env.unwrapped)
         return to_rgb(self._call("render", self.env.render))
 
     def frame(self) -> object:
@@ -410,7 +411,8 @@ class _Instances(Sequence):
         return self.instances[index].info()
 
     def poses(self) -> np.ndarray:
-        return np.stack([poses(instance.env.unwrapped) for instance in self.instances], axis=1)
+        envs = (instance.env.unwrapped for instance in self.instances)
+        return np.stack([*map(mujoco_scene.poses, envs)], axis=1)
 
     def take(self, mask: np.ndarray) -> "_Instances":
         return _Instances([self.instances[index] for index in np.flatnonzero(mask)])

@@ -1,5 +1,7 @@
 """MuJoCo's frames are those of Gymnasium, drawn with a repaired shadow map."""
 
+import ctypes.util
+
 import av
 import gymnasium
 import numpy as np
@@ -120,3 +122,10 @@ def test_drafts_have_no_shadows_and_say_so(tmp_path):
     light = [np.asarray(frame, int) for frame in (drafts.frame(), exact.frame(), peer.render())]
     unlike, like = (np.abs(light[0] - other).max(axis=2) > 40 for other in light[1:])
     assert like.mean() < 0.01 < unlike.mean()  # only the edges, which multisampling smooths
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not ctypes.util.find_library("OSMesa"), reason="libosmesa6 is not installed")
+def test_osmesa_draws_episodes_after_the_first_ones_are_closed(project):
+    config = {"env": "HalfCheetah-v5", "episodes": 9, "max_episode_steps": 8}
+    project.run(config=config, MUJOCO_GL="osmesa")

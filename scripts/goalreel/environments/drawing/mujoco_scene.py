@@ -28,12 +28,19 @@ def is_mujoco(env) -> bool:
     return base is not None and getattr(type(env), "render", None) is base.MujocoEnv.render
 
 
-def use_context(env) -> None:
-    """Make the OpenGL context of an environment the current one, if it has any."""
+def use_context(env) -> object:
+    """Make the OpenGL context of an environment the current one; return its viewer, or None."""
     # Gymnasium renders in that of the newest environment, whose shadow map it overwrites.
     viewer = getattr(getattr(env, "mujoco_renderer", None), "viewer", None)
     if viewer is not None:
         viewer.make_context_current()
+    return viewer
+
+
+def free_context(env) -> None:
+    """Free what MuJoCo draws an environment with. Later it would free it in the wrong context."""
+    if viewer := use_context(env):
+        viewer.con.free()
 
 
 # The arrays of mjData that `mjv_updateScene` reads. After a step they may be older than qpos, which
@@ -60,11 +67,10 @@ def set_poses(env, values: np.ndarray) -> None:
 
 def renderer_name(env) -> str:
     """Return the name of the OpenGL renderer of an environment, "" if it has not rendered by it."""
-    if getattr(getattr(env, "mujoco_renderer", None), "viewer", None) is None:
+    if use_context(env) is None:
         return ""
     from OpenGL import GL
 
-    use_context(env)
     return GL.glGetString(GL.GL_RENDERER).decode()
 
 

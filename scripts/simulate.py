@@ -10,8 +10,16 @@ from goalreel.stage_program import stage
 
 @stage
 def simulate(
-    spec, trajectories, frames=None, policy=None, selection=None, max_attempts_per_reach: int = 100
+    spec,
+    trajectories,
+    frames=None,
+    policy=None,
+    selection=None,
+    max_attempts_per_reach: int = 100,
+    max_step_seconds: int = 0,
+    max_memory_mb: int = 0,
 ):
+    import resource
     from functools import partial
 
     from goalreel.errors import pluralize
@@ -26,7 +34,12 @@ def simulate(
     reaches, section = range(first, first + count), config["policy"]
     success, show_failures = config.get("success", "terminated"), config["film.show_failures"]
     check_sources(spec, section)
+    if max_memory_mb:
+        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (max_memory_mb * 10**6, most))
     scene = open_scene(config, policy)
+    if hasattr(scene.env, "max_step_seconds"):  # Gymnasium steps it
+        scene.env.max_step_seconds = max_step_seconds
     if selection:
         chosen = read_selection(selection).rows.take(slice(first, first + count))
         show_failures = True

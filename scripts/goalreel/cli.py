@@ -7,6 +7,7 @@ import gc
 import importlib.util
 import json
 import os
+import resource
 import signal
 import sys
 import threading
@@ -180,7 +181,9 @@ def _run(main: Callable[[], None]) -> None:
     except (GoalreelError, OSError) as error:  # OSError: no space, no permission
         _fail(str(error), stopped=isinstance(error, Stopped))
     except MemoryError as error:
-        _fail(" ".join(f"Out of memory {error}".split()) + ". Lower shard_size.")
+        is_limited = resource.getrlimit(resource.RLIMIT_DATA)[0] != resource.RLIM_INFINITY
+        fix = ", or raise max_memory_mb" * is_limited
+        _fail(" ".join(f"Out of memory {error}".split()) + f". Lower shard_size{fix}.")
     except ImportError as error:  # a library that does not fit into memory
         if not any(words in str(error) for words in _NO_ROOM):
             raise

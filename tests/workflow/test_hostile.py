@@ -6,6 +6,7 @@ The message names the environment, the seed, the step, the value and the allowed
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from functools import partial
@@ -167,14 +168,14 @@ def test_harmless_faults_do_not_change_the_film(film, tmp_path):
     np.random.set_state(states[1])  # noqa: NPY002
 
 
-def simulate(folder, step: str) -> tuple[int, str]:
+def simulate(folder, step: str, *options: str) -> tuple[int, str]:
     """Play an episode in a process of its own, and return its status and the cause of a failure."""
     (folder / "hostile.py").write_text(ENV, encoding="ascii")
     config = {"env": "hostile:Hostile-v0", "env_kwargs": {"step": step}, "seed": 1}
     config |= {"policy": {"name": "random"}, "film.show_failures": False, "success": None}
     spec = {"stage": "simulate", "config": config, "shard": {"first": 0, "count": 1}}
     command = [sys.executable, REPOSITORY / "scripts" / "simulate.py", "--spec", json.dumps(spec)]
-    command += ["--trajectories", "out/t.npz", "--frames", "out/f.npz"]
+    command += ["--trajectories", "out/t.npz", "--frames", "out/f.npz", *options]
     plans = {"GOALREEL_PLANS": json.dumps({str(folder / "out"): {}})}
     with (folder / "log").open("w") as log:
         given = {"cwd": folder, "env": os.environ | plans, "stdout": log, "stderr": log}
@@ -196,6 +197,30 @@ def simulate(folder, step: str) -> tuple[int, str]:
 def test_crash_of_environment_is_named(tmp_path, step, cause):
     status, said = simulate(tmp_path, step)
     assert status != 0 and said.startswith(cause), said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("step", "option", "cause"),
+    [
+        (
+            "time.sleep(60)",
+            "--max-step-seconds=1",
+            r"env: .* took more than 1 s .*\(seed \d+, step 3",
+        ),
+        ("sum(range(10**12))", "--max-step-seconds=1", r"The job crashed \(Timeout \(0:00:03\)\)"),
+        (
+            "self.kept = bytearray(10**9)",
+            "--max-memory-mb=500",
+            r"Out of memory.*raise max_memory_mb",
+        ),
+    ],
+)
+def test_limit_of_time_or_memory_ends_the_job(tmp_path, step, option, cause):
+    status, said = simulate(tmp_path, step, option)
+    assert status != 0 and re.match(cause, said), said
+    status, said = simulate(tmp_path, "pass", option)
+    assert status == 0, said
 
 
 @pytest.mark.slow

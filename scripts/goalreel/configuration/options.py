@@ -412,6 +412,11 @@ class Options(Section):
     """The seeds of the episodes to film, as in `env.reset(seed=)`: a list or an inclusive range."""
     max_attempts_per_reach: integer(1, 10**6) = 100
     """The number of failed attempts at one reach after which the run stops with an error."""
+    max_step_seconds: integer(1, 10**6) | None = None
+    """The seconds after which a step, a reset or a rendering of the environment is an error. `null`
+    waits forever."""
+    max_memory_mb: integer(100, 10**9) | None = None
+    """The memory of a simulation's job in megabytes. More is an error. `null` sets no limit."""
     shard_size: integer(1, 10**5) | None = None
     """The number of episodes or reaches in a shard, the unit of parallel work. It changes no frame.
     `null` is 250 for the Mountain Cars, 100 for MiniGrid and toy texts, 50 for CartPole, 25 for

@@ -6,13 +6,15 @@ plays the same.
 """
 
 import contextlib
+import faulthandler
 import inspect
 import os
+import signal
 import sys
 import textwrap
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -49,8 +51,31 @@ def _reset_without_seed(reset: Callable[[], object], **_: object) -> tuple:
     return result if isinstance(result, tuple) else (result, {})
 
 
+class _TimeLimitError(BaseException):
+    """A call took too long. An environment's `except Exception` does not catch it."""
+
+
+def _time_out(*_: object) -> None:
+    raise _TimeLimitError
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: int) -> Iterator[None]:
+    """Raise _TimeLimitError after some seconds, or end the process if Python cannot interrupt."""
+    signal.signal(signal.SIGALRM, _time_out)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    faulthandler.dump_traceback_later(seconds + 2, exit=True, file=sys.__stderr__)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
+
+
 def close_instance(env) -> None:
     """Close an instance, without its errors, which do not affect what it has played."""
+    with contextlib.suppress(Exception):
+        mujoco_scene.free_context(env.unwrapped)
     with contextlib.suppress(Exception):
         env.close()
 
@@ -74,8 +99,6 @@ def _describe(error: Exception) -> str:
 @dataclass
 class GymnasiumEnvironment:
     """A Gymnasium environment, given by its id, keyword arguments, time limit and wrappers."""
-    with contextlib.suppress(Exception):
-        mujoco_scene.free_context(env.unwrapped)
 
     id: str
     kwargs: Mapping = field(default_factory=dict)
@@ -93,6 +116,7 @@ class GymnasiumEnvironment:
         self.reusable = None  # whether used instances may play again, or None before the check
         self.making_seconds = 0.0  # spent on making instances for episodes
         self.render_mode = "rgb_array"  # of instances that play, or None if nobody needs frames
+        self.max_step_seconds = 0  # of a call of a method; 0 for any
         self._memo, self._loading = FrameMemo(), Loading()
 
     @property
@@ -321,16 +345,20 @@ class Instance:
 
     def _call(self, method: str, function: Callable, *arguments: object, **named: object) -> object:
         """Call a method of the environment. Raises GoalreelError with the traceback if it fails."""
+        limit = self.environment.max_step_seconds
         try:
-            return function(*arguments, **named)
-        except (GoalreelError, KeyboardInterrupt):
+            with _time_limit(limit) if limit else contextlib.nullcontext():
+                return function(*arguments, **named)
+        except (GoalreelError, KeyboardInterrupt, MemoryError):
             raise
         except BaseException as error:  # also sys.exit
             trace = textwrap.indent(_trace(error), "  ")
             advice = _OPENGL if method == "render" and "mujoco" in sys.modules else ""
             advice = _SEEDS if "2**32" in str(error) else advice  # of NumPy's RandomState
-            fix = f"Correct its code.\n{trace}{advice}"
-            raise self._error(method, f"raised {type(error).__name__}", fix) from None
+            problem, fix = f"raised {type(error).__name__}", f"Correct its code.\n{trace}{advice}"
+            if isinstance(error, _TimeLimitError):
+                problem = f"took more than {limit} s (max_step_seconds)"
+            raise self._error(method, problem, fix) from None
         finally:
             if os.getcwd() != self._folder:  # noqa: PTH109 - pathlib is slower
                 os.chdir(self._folder)

@@ -127,6 +127,8 @@ def check(
 
 def _load(options: Mapping, policy: object) -> tuple[dict, object]:
     """Return a configuration, and the policy object that plays, None for the configuration's."""
+    for key in {"max_step_seconds", "max_memory_mb"} & options.keys():
+        raise GoalreelError(f"{key}: Limits a job of the workflow. Remove it, or run snakemake.")
     if policy is None or isinstance(policy, str | Mapping):
         return load_config({**options} | ({"policy": policy} if policy else {})), None
     from goalreel.policies.user_function import policy_of

@@ -26,7 +26,8 @@ _NO_CAUSE = (
     "The job was killed without a message. It may have run out of memory or disk space. Free some, "
     "or lower shard_size."
 )
-_CRASH = re.compile(r"Fatal Python error: (.+)\n\n.+\n((?:  File .+\n){1,3})")  # of faulthandler
+# The output of faulthandler.
+_CRASH = re.compile(r"(?:Fatal Python error: |(?=Timeout))(.+?)!?\n+.+\n((?:  File .+\n){1,3})")
 
 
 @dataclass

@@ -225,7 +225,7 @@ class Plan:
             yield specs.parse_spec(self.spec(stage, wildcards)), paths | self._limits(stage)
 
     def _limits(self, stage: str) -> dict[str, object]:
-        return {name: self.run.value(name) for name in STAGES[stage].limits}
+        return {n: v for n in STAGES[stage].limits if (v := self.run.value(n)) is not None}
 
     def shards(self, scope: str = "shard") -> Sequence[str]:
         """Return the names of all shards of a scope: "00000", "00001", ..."""

@@ -163,7 +163,7 @@ FILM = {
             "frames": Output("frames/{shard}.npz", when=lambda run: not _is_drawn_later(run)),
         },
         config=(*_PLAYED, "success", "seed", "film.show_failures"),
-        limits=("max_attempts_per_reach",),
+        limits=("max_attempts_per_reach", "max_step_seconds", "max_memory_mb"),
         tools=("numpy", "player"),
         scope="shard",
     ),

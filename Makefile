@@ -23,6 +23,7 @@ test-all: .venv-cluster/installed .venv-train/installed .venv-lerobot/installed
 		$(BIN)/python -m pytest -n auto --ignore tests/training
 	.venv-train/bin/python -m pytest -n auto tests/training tests/unit/policies \
 		tests/unit/recorders/test_vec_video_recorder.py tests/unit/recorders/test_trackers.py \
+		tests/unit/environments/test_pettingzoo_env.py \
 		tests/workflow/test_model_card.py \
 		tests/workflow/test_examples.py tests/workflow/test_minari.py
 

@@ -31,6 +31,7 @@ CONFIG_EDITS = [
     ({"policy": {"name": "near_optimal"}}, ALL),
     ({"env": "MountainCarContinuous-v0"}, ALL | DRAWN),
     ({"max_attempts_per_reach": 200}, NOTHING),
+    ({"max_step_seconds": 60, "max_memory_mb": 10_000}, NOTHING),
     ({"train": {"total_timesteps": 5000}}, NOTHING),  # this policy does not use it
     # Title cards name the total.
     ({"reaches": 12}, ONE_SHARD | {"encode": 3}),

@@ -7,7 +7,6 @@ import gc
 import importlib.util
 import json
 import os
-import resource
 import signal
 import sys
 import threading
@@ -43,13 +42,9 @@ def program(stage: str) -> Callable:
     return getattr(module, stage)
 
 
-def _print(message: str) -> None:
-    print(message, file=sys.stderr)
-
-
 # The functions that take a thread's log lines, and its number of episodes so far.
 _OUTPUT: ContextVar[tuple[Callable, Callable]] = ContextVar(
-    "output", default=(_print, lambda episodes: None)
+    "output", default=(lambda line: print(line, file=sys.stderr), lambda episodes: None)
 )
 
 
@@ -181,9 +176,8 @@ def _run(main: Callable[[], None]) -> None:
     except (GoalreelError, OSError) as error:  # OSError: no space, no permission
         _fail(str(error), stopped=isinstance(error, Stopped))
     except MemoryError as error:
-        is_limited = resource.getrlimit(resource.RLIMIT_DATA)[0] != resource.RLIM_INFINITY
-        fix = ", or raise max_memory_mb" * is_limited
-        _fail(" ".join(f"Out of memory {error}".split()) + f". Lower shard_size{fix}.")
+        fix = "Lower shard_size, or raise max_memory_mb if you set it."
+        _fail(" ".join(f"Out of memory {error}".split()) + f". {fix}")
     except ImportError as error:  # a library that does not fit into memory
         if not any(words in str(error) for words in _NO_ROOM):
             raise

@@ -4,8 +4,9 @@ Nested values of the command line (--config 'encode={qp: 31}') are strings, YAML
 float, and 0 equals 0.0. Each type converts equal values to one spelling and rejects others.
 """
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -23,6 +24,7 @@ from typing_extensions import TypedDict
 from goalreel.errors import GoalreelError, not_allowed, quoted
 from goalreel.rendering.captions import check_template
 
+_MOST_VALUES = 10_000  # in a mapping
 MOST = 2**53 - 1  # the largest integer that JSON's readers keep exactly
 _NULLS = ("null", "~", "none", "")  # spellings of null
 _NO_CAPTION = ("none", "")
@@ -79,7 +81,7 @@ def different(items: object, title: str | None = None) -> object:
 def arguments(title: str, least: int | None = None) -> object:
     """Return the type of any mapping. The title is its form in words."""
     field = Field(strict=True, title=title, min_length=least)
-    return Annotated[dict, field, AfterValidator(_to_builtin)]
+    return Annotated[dict, field, AfterValidator(_builtin)]
 
 
 def name_sides(sides: list[str] | dict | None) -> dict[str, str] | None:
@@ -152,12 +154,21 @@ def _template(value: str) -> str:
     return value
 
 
-def _to_builtin(value: object) -> object:
+def _builtin(value: object) -> object:
     """Return a value whose strings are read as YAML does: numbers, true, null."""
+    try:
+        return _to_builtin(value, itertools.count())
+    except RecursionError:  # also an alias of itself
+        raise ValueError(f"Has more than {_MOST_VALUES:,} values. Remove some.") from None
+
+
+def _to_builtin(value: object, numbers: Iterator[int]) -> object:
+    if next(numbers) == _MOST_VALUES:  # YAML aliases can make a short file large
+        raise RecursionError
     if isinstance(value, Mapping):
-        return {key: _to_builtin(inner) for key, inner in value.items()}
+        return {key: _to_builtin(inner, numbers) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_to_builtin(inner) for inner in value]
+        return [_to_builtin(inner, numbers) for inner in value]
     words = {**_WORDS, "null": None}
     is_word = isinstance(value, str) and value.lower() in words
     return words[value.lower()] if is_word else _number(value)

@@ -10,6 +10,7 @@ from tokenize import TokenError
 
 from goalreel.errors import GoalreelError, UnusableFileError, is_system_error
 
+MAX_BYTES = 4 << 30  # that a file in an archive may unpack to
 # Exceptions that the readers of zip, zlib, NumPy headers, MP4, JSON and XML raise for damage.
 BROKEN = (
     *(zipfile.BadZipFile, zlib.error, struct.error, NotImplementedError, RuntimeError, EOFError),
@@ -35,3 +36,10 @@ def reporting_damage(
         if is_system_error(error):
             raise GoalreelError(f"{path}: Cannot be read ({error}).") from None
         raise UnusableFileError(path, f"{damage} ({str(error)[:200]})") from None
+
+
+def read_member(archive: zipfile.ZipFile, name: str, most: int = MAX_BYTES) -> bytes:
+    """Return a file of an archive. Raises ValueError if it unpacks to more bytes than `most`."""
+    if (size := archive.getinfo(name).file_size) > most:
+        raise ValueError(f"{name} unpacks to {size:,} bytes, and the limit is {most:,}")
+    return archive.read(name)

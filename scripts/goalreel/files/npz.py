@@ -15,7 +15,7 @@ import numpy as np
 from goalreel.errors import UnusableFileError
 from goalreel.files.atomic import replacing
 from goalreel.files.checksum_trailer import LENGTH, check_trailer, write_trailer
-from goalreel.files.damage import reporting_damage
+from goalreel.files.damage import MAX_BYTES, read_member, reporting_damage
 
 # Level 1 is 2.3 times as fast as level 6, and its files are up to 1.7 times as large.
 _LEVEL = 1
@@ -67,7 +67,7 @@ class Reader:
         self._path = path
         with reporting_damage(path):
             self.archive = zipfile.ZipFile(path)
-            actual = tuple(str(read_array(self.archive, name)) for name in _HEADER)
+            actual = tuple(str(read_array(self.archive, name, 1 << 10)) for name in _HEADER)
             if actual != (kind, str(version)):
                 found = f"a {actual[0]} file of version {actual[1]}"
                 raise UnusableFileError(path, f"it is {found}, not {kind} version {version}")
@@ -87,10 +87,10 @@ def names_in(archive: zipfile.ZipFile) -> list[str]:
     return [name.removesuffix(".npy") for name in archive.namelist()]
 
 
-def read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+def read_array(archive: zipfile.ZipFile, name: str, most: int = MAX_BYTES) -> np.ndarray:
     """Read an array of an open file. Raises KeyError, or one of damage.BROKEN if it is corrupt."""
     # In one piece, because zipfile compares the checksum only at the end.
-    content = io.BytesIO(archive.read(f"{name}.npy"))
+    content = io.BytesIO(read_member(archive, f"{name}.npy", most))
     try:
         return np.lib.format.read_array(content, allow_pickle=False)
     except MemoryError:

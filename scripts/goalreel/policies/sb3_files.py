@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from goalreel.errors import OptionError, use
+from goalreel.files.damage import read_member
 
 # The module of a model's policy class, and the algorithms that train such models.
 _TRAINED_BY = {
@@ -25,6 +26,7 @@ _TRAINED_BY = {
     "sb3_contrib.tqc.policies": ("TQC",),
 }
 # Keys that only these algorithms store in a model's file. A DDPG model plays as a TD3 model.
+_MAX_DATA = 1 << 28  # bytes of JSON
 _OWN_KEYS = {"PPO": "clip_range", "TRPO": "cg_max_steps"}
 _STATISTICS = ("vecnormalize.pkl", "vec_normalize.pkl")  # RL Zoo's name, and the documentation's
 
@@ -92,7 +94,7 @@ def model_data(model: Path) -> Mapping:
     """Return the JSON in a model's file, {} if it cannot be read; the job reports why."""
     try:
         with zipfile.ZipFile(model) as archive:
-            return json.loads(archive.read("data"))
+            return json.loads(read_member(archive, "data", _MAX_DATA))
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
         return {}
 

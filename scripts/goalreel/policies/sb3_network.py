@@ -23,6 +23,7 @@ import numpy as np
 
 from goalreel.environments.action_space import ActionSpace
 from goalreel.environments.environment import Signals
+from goalreel.files.damage import read_member
 from goalreel.policies.numpy_network import NumpyNetwork, signals_of
 from goalreel.policies.sb3_files import model_data
 
@@ -217,7 +218,7 @@ def read_weights(path: str) -> dict[str, np.ndarray]:
     Raises UnpicklingError if it has anything else, or any other error if it is damaged.
     """
     with zipfile.ZipFile(path) as archive:
-        content = archive.read("policy.pth")
+        content = read_member(archive, "policy.pth")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return dict(_Weights(archive).load())
 
@@ -227,7 +228,7 @@ class _Weights(pickle.Unpickler):
 
     def __init__(self, archive: zipfile.ZipFile):
         (name,) = (name for name in archive.namelist() if name.endswith("/data.pkl"))
-        super().__init__(io.BytesIO(archive.read(name)))
+        super().__init__(io.BytesIO(read_member(archive, name)))
         self._archive, self._folder = archive, name.removesuffix(".pkl")
 
     def find_class(self, module: str, name: str):
@@ -244,7 +245,7 @@ class _Weights(pickle.Unpickler):
     def persistent_load(self, pid: tuple) -> np.ndarray:
         """Return the numbers of a storage."""
         _, dtype, key, *_ = pid
-        return np.frombuffer(self._archive.read(f"{self._folder}/{key}"), dtype)
+        return np.frombuffer(read_member(self._archive, f"{self._folder}/{key}"), dtype)
 
 
 def _tensor(storage: np.ndarray, offset: int, size: tuple, stride: tuple, *_) -> np.ndarray:

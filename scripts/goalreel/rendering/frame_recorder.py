@@ -43,6 +43,7 @@ _CHECKED_STEPS = 256  # steps that a replay compares at least, if there are so m
 _CHECKED_SHARE = 0.25  # of the steps of the first episode
 _FIX = "Make episodes depend only on their seed, or add --config check_determinism=false"
 _DIFFERENT_FRAME = f"Gymnasium renders a different frame in a replay. {_FIX}"
+_MAX_SIDE = 1 << 14  # pixels of a frame, as x264 takes them
 _MAX_MEMORY = 4 << 20  # bytes of an episode's frames in memory, before they go to a file
 
 
@@ -265,10 +266,11 @@ def _check_frame(
     if isinstance(frame, BlockFrame):
         return frame
     array = np.asarray(frame)
-    if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
+    is_rgb = array.dtype == np.uint8 and array.shape[2:] == (3,)
+    if not (is_rgb and 0 < min(array.shape) <= max(array.shape) <= _MAX_SIDE):
         kind = type(frame).__name__ if array.dtype == object else array.dtype
         problem = f"env.render() returned {kind} of shape {array.shape}. Return uint8 of shape "
-        problem += "(height, width), or with 1, 3 or 4 channels."
+        problem += f"(height, width), or with 1, 3 or 4 channels, and at most {_MAX_SIDE:,} a side."
         raise _error(environment, seed, step, problem)
     return array
 

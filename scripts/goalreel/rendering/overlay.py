@@ -185,7 +185,12 @@ def _hud_parts(
     def write(text: str, left: float) -> Patches:
         return canvas.text(text, top, size, round(left * scale))
 
-    parts = {"step": (_steps, lambda step: write(f"step {step}", _STEP))}
+    parts = {
+        "step": (
+            lambda shown: ranges(np.zeros(len(shown), np.int64), np.diff(shown.offsets)),
+            lambda step: write(f"step {step}", _STEP),
+        )
+    }
     if columns >= _VELOCITY * scale:
         parts["return"] = (
             _tenths,
@@ -203,11 +208,6 @@ def _hud_parts(
             lambda pixel: canvas.stamp(_bar(pixel, half, height), *place),
         )
     return parts
-
-
-def _steps(trajectories: Trajectories) -> np.ndarray:
-    """Return the step of each state, (states,) int64."""
-    return ranges(np.zeros(len(trajectories), np.int64), np.diff(trajectories.offsets))
 
 
 def _tenths(trajectories: Trajectories) -> np.ndarray:

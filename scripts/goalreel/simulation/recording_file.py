@@ -42,13 +42,13 @@ import numpy as np
 
 from goalreel.errors import GoalreelError, OptionError, pluralize, suggest
 from goalreel.files import npz
-from goalreel.files.damage import BROKEN
+from goalreel.files.damage import BROKEN, MAX_BYTES
 from goalreel.provenance.spec import Spec
 
 _KIND = "recording", 5  # and the version of the blocks
 UNKNOWN_SEED = -1
 _ROWS = 1 << 16  # rows per block
-_MAX_BYTES = 4 << 30  # size of an unpacked .npz file
+_MAX_LINE = 1 << 20  # characters of a CSV file, so that a file without line breaks fits in memory
 _STATE = "position", "velocity"
 _NAMES = "episode", "seed", "action", *_STATE, "reward"
 _ALLOWED = "episode, seed, action (or action_0, action_1, ...), or episode, position, velocity"
@@ -130,7 +130,8 @@ def check_env(path: str, env: str) -> None:
                 named = str(npz.read_array(archive, "env").flat[0])
         else:
             with Path(path).open(newline="", encoding="utf-8-sig") as text:
-                named = next(csv.DictReader(text, skipinitialspace=True)).get("env") or ""
+                pieces = iter(lambda: text.readline(_MAX_LINE), "")
+                named = next(csv.DictReader(pieces, skipinitialspace=True)).get("env") or ""
     except (OSError, StopIteration, csv.Error, *BROKEN):
         return
     if named.strip().rpartition(":")[2] not in ("", env.rpartition(":")[2]):
@@ -149,8 +150,8 @@ def _read_npz(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
     """Return the names of all columns, and the columns by name."""
     with zipfile.ZipFile(path) as archive:
         size = sum(member.file_size for member in archive.infolist())
-        if size > _MAX_BYTES:
-            raise ValueError(f"It unpacks to {size:,} bytes, and the limit is {_MAX_BYTES:,}.")
+        if size > MAX_BYTES:
+            raise ValueError(f"It unpacks to {size:,} bytes, and the limit is {MAX_BYTES:,}.")
         names = sorted(set(npz.names_in(archive)) - {"env"})
         columns = {name: npz.read_array(archive, name) for name in names}
     if len({array.shape[:1] for array in columns.values()} | {()}) > 2:
@@ -165,7 +166,8 @@ def _read_npz(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
 def _read_csv(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
     """Return the names of all columns, and the columns of known names."""
     with Path(path).open(newline="", encoding="utf-8-sig") as text:
-        lines = [row for row in csv.reader(text) if row]
+        pieces = iter(lambda: text.readline(_MAX_LINE), "")
+        lines = [row for row in csv.reader(pieces) if row]
     if not lines:
         raise ValueError("It is not a CSV file with a header: it is empty.")
     header, *rows = lines

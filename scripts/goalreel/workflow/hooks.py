@@ -240,8 +240,7 @@ def _options_by(steps: Mapping, config: Mapping, user_options: Mapping) -> dict:
     if steps and user_options.get("shard_size") is None:
         most = int(_SHARD_SECONDS / max(steps.get("episode_s", 0), 1e-9))
         rounded = 1 << most.bit_length() >> 1  # to a power of two: times vary a little
-        size = max(min(config["shard_size"], rounded), 1)
-        found["shard_size"] = run_checks.size_before(config) or size
+        found["shard_size"] = max(min(config["shard_size"], rounded), 1)
     return found
 
 

@@ -45,11 +45,12 @@ def check_results(results: str, base: Path) -> None:
 def check_same_run(config: Mapping, words: Sequence[str]) -> None:
     """Raise GoalreelError if the results hold a run of another environment or policy."""
     # A run counts from its first trajectory file on. words: the command line's, with views
-    results = Path(config["results"])
-    before, now = _run_before(results), _played(config)
-    if not before or not any(results.glob("trajectories/*.npz")):
-        return
-    if (then := _played(before)) == now:
+    results, now = Path(config["results"]), _played(config)
+    try:
+        then = _played(yaml.safe_load(checked_lines(results / RUN_FILE)))
+    except (GoalreelError, yaml.YAMLError, LookupError, TypeError, AttributeError):
+        return  # there is no record of a run
+    if then == now or not any(results.glob("trajectories/*.npz")):
         return
     differs = next(new for old, new in zip(then, now, strict=True) if old != new)
     other = shlex.quote(f"{results}-{Path(differs.rpartition(':')[2]).stem}")
@@ -86,21 +87,6 @@ def check_run_files(paths: Iterable[Path]) -> None:
                 problem = "Edited or damaged (checksum mismatch)"
                 fix = "Restore it, or move it out of the results to use it as it is."
                 raise GoalreelError(f"{path}: {problem}. {fix}") from None
-
-
-def size_before(config: Mapping) -> int | None:
-    """Return the size of the shards that a run of the same kind has left in the results."""
-    before = _run_before(Path(config["results"]))
-    return before.get("shard_size") if before and _played(before) == _played(config) else None
-
-
-def _run_before(results: Path) -> dict | None:
-    """Return the options of the run that made the results, None if there is no record."""
-    try:
-        before = yaml.safe_load(checked_lines(results / RUN_FILE))
-        return before if _played(before) else None
-    except (GoalreelError, yaml.YAMLError, LookupError, TypeError, AttributeError):
-        return None
 
 
 def _played(config: Mapping) -> tuple[str, str]:

@@ -137,7 +137,7 @@ def test_frame_cache_takes_at_most_200_bytes_per_frame(tmp_path, atlases):
 
 
 def test_recording_rejects_arrays_beyond_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("goalreel.simulation.recording_file._MAX_BYTES", 1000)
+    monkeypatch.setattr("goalreel.simulation.recording_file.MAX_BYTES", 1000)
     np.savez_compressed(tmp_path / "r.npz", episode=np.zeros(1000), seed=np.zeros(1000))
     with pytest.raises(GoalreelError, match="unpacks to 16,256 bytes"):
         read_recording(str(tmp_path / "r.npz"))

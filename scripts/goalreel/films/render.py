@@ -1,6 +1,5 @@
 """Render the frames of a shard from its states in the atlas, or from the poses of MuJoCo."""
 
-import contextlib
 import itertools
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,6 +9,7 @@ import numpy as np
 
 from goalreel.environments.drawing.mujoco_scene import set_poses
 from goalreel.environments.environment import make_environment
+from goalreel.environments.gymnasium_env import close_instance
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.atlas import Atlas, state_keys
@@ -37,10 +37,11 @@ def render_poses(path: Path, trajectories: Trajectories, config: Mapping, spec: 
         for first, last in itertools.pairwise(trajectories.offsets.tolist()):
             recorder, groups = BlockRecorder(), []
             # A camera starts at the first poses that its instance draws.
-            with contextlib.closing(environment.make()) as env:
-                for values in shown[first:last]:
-                    set_poses(env.unwrapped, values)
-                    groups += recorder.add(environment.frame(env, None))
+            env = environment.make()
+            for values in shown[first:last]:
+                set_poses(env.unwrapped, values)
+                groups += recorder.add(environment.frame(env, None))
+            close_instance(env)
             writer.add([*groups, *recorder.flush()])
         writer.finish(np.arange(len(trajectories)), trajectories.digest(), spec)
     return len(shown)

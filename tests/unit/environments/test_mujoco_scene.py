@@ -9,7 +9,7 @@ import pytest
 
 import goalreel
 from goalreel.environments.drawing import mujoco_scene
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance, close_instance
 from goalreel.errors import GoalreelError
 
 pytest.importorskip("mujoco")
@@ -88,6 +88,22 @@ def test_mujoco_that_changes_later_stops(monkeypatch):
     with pytest.raises(GoalreelError, match=r"Frame 16 of Reacher-v5 differs from that of env"):
         for _ in range(14):
             instance.frame()
+
+
+def test_instances_share_a_context_only_if_their_models_are_equal():
+    environment, drawn = GymnasiumEnvironment("HalfCheetah-v5"), []
+    for changed in (False, True, False):
+        instance, peer = Instance(environment, 1), environment.make()
+        peer.reset(seed=1)
+        for env in (instance.env, peer) if changed else ():
+            env.unwrapped.model.tex_data[:] = 200
+        frame = instance.frame()
+        mujoco_scene.use_context(peer.unwrapped)
+        assert np.array_equal(frame, peer.render())
+        drawn.append((frame, instance.env.unwrapped.mujoco_renderer.viewer))
+        close_instance(instance.env)
+    assert not np.array_equal(drawn[0][0], drawn[1][0])
+    assert drawn[0][1] is drawn[2][1] is not drawn[1][1]
 
 
 def test_own_renderers_are_left_alone():

@@ -11,12 +11,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from goalreel.environments.drawing import car_racing
+from goalreel.environments.drawing import car_racing, mujoco_scene
 from goalreel.environments.drawing.atari_screen import AtariColors, AtariScreen
 from goalreel.environments.drawing.bipedal_walker import BipedalWalkerScene, next_lidar
 from goalreel.environments.drawing.block_store import SIDE, BlockFrame, BlockReader, BlockStore
 from goalreel.environments.drawing.lunar_lander import LunarLanderScene, fade_particles
-from goalreel.environments.drawing.mujoco_scene import MujocoScene, is_mujoco
 
 _MAX_KEPT = 1 << 13  # blocks or frames in memory, 6 MB and about 30 MB
 
@@ -61,6 +60,7 @@ class FrameMemo:
         self._table: list[np.ndarray] = []  # the block numbers of each tile
         self._colors = AtariColors(self._store)
         self._scenes: WeakKeyDictionary = WeakKeyDictionary()  # by instance
+        self._shared: list[mujoco_scene.MujocoScene] = []
 
     def render(self, env, observation) -> BlockFrame | np.ndarray:
         """Return what `env.render()` returns for an instance, given its latest observation."""
@@ -83,9 +83,9 @@ class FrameMemo:
         if kind.__module__ == "gymnasium.envs.box2d.car_racing":
             frame = car_racing.scene_of(unwrapped).frame(unwrapped)
             return env.render() if frame is None else frame
-        if is_mujoco(unwrapped):
+        if mujoco_scene.is_mujoco(unwrapped):
             if unwrapped not in self._scenes:
-                self._scenes[unwrapped] = MujocoScene(unwrapped)
+                self._scenes[unwrapped] = mujoco_scene.scene_of(unwrapped, self._shared)
             return self._scenes[unwrapped].frame(unwrapped)
         if kind.__module__.startswith("minigrid.") and not unwrapped.agent_pov:
             has_blocks = unwrapped.tile_size % SIDE == 0

@@ -11,6 +11,7 @@ gymnasium/envs/mujoco/mujoco_rendering.py (1.4.0).
 
 import sys
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -39,7 +40,10 @@ def use_context(env) -> object:
 
 def free_context(env) -> None:
     """Free what MuJoCo draws an environment with. Later it would free it in the wrong context."""
-    if viewer := use_context(env):
+    viewer = use_context(env)
+    if getattr(viewer, "is_shared", False):
+        env.mujoco_renderer._viewers.clear()  # so that it does not close it
+    elif viewer is not None:
         viewer.con.free()
 
 
@@ -74,12 +78,45 @@ def renderer_name(env) -> str:
     return GL.glGetString(GL.GL_RENDERER).decode()
 
 
+def scene_of(env, shared: list["MujocoScene"]) -> "MujocoScene":
+    """Return the scene that draws an environment: a shared one, or a new one that it may share."""
+    # An environment of the user's may add markers to its viewer, which is then its own.
+    if not type(env).__module__.startswith("gymnasium.envs.mujoco."):
+        return MujocoScene(env)
+    for scene in shared:
+        if scene.has_model_of(env):
+            return scene
+    shared.append(MujocoScene(env))
+    env.mujoco_renderer.viewer.is_shared = True
+    return shared[-1]
+
+
 class MujocoScene:
-    """Renders the frames of one environment, from a reset on, in its own OpenGL context."""
+    """Renders the frames of environments with equal models in one OpenGL context."""
 
     def __init__(self, env):
-        self._viewer = env.mujoco_renderer._get_viewer("rgb_array")
+        self._viewer, self._model = env.mujoco_renderer._get_viewer("rgb_array"), _bytes(env.model)
+        self._cameras = WeakKeyDictionary({env: self._viewer.cam})  # by environment
         self._count, self._is_exact, self._shadow = 0, True, None
+
+    def has_model_of(self, env) -> bool:
+        """Return whether an environment's model is the one of this context."""
+        return np.array_equal(self._model, _bytes(env.model))
+
+    def use(self, env) -> None:
+        """Show an environment from now on, in a context that it may share."""
+        import mujoco
+
+        renderer, viewer = env.mujoco_renderer, self._viewer
+        viewer.make_context_current()
+        viewer.model, viewer.data = env.model, env.data
+        renderer.viewer = renderer._viewers["rgb_array"] = viewer
+        if env in self._cameras:
+            viewer.cam = self._cameras[env]
+        else:  # as when Gymnasium makes a viewer
+            viewer.cam = self._cameras[env] = mujoco.MjvCamera()
+            viewer._init_camera()
+            renderer._set_cam_config()
 
     def frame(self, env) -> np.ndarray:
         """Return the frame of `env.render()`, (H, W, 3) uint8.
@@ -87,7 +124,7 @@ class MujocoScene:
         Raises GoalreelError if it differs from Gymnasium's, except for the first frame: then
         Gymnasium renders all.
         """
-        use_context(env)
+        self.use(env)
         if not self._is_exact or self._viewer._markers or self._viewer._overlays:
             return env.render()
         ours, number = self._render(env), self._count
@@ -282,6 +319,15 @@ class ShadowMap:
             GL.glScalef(a, b, c)
             GL.glCallList(shapes + (_CYLINDER if geom.type == kinds.mjGEOM_CYLINDER else _SPHERE))
         GL.glPopMatrix()
+
+
+def _bytes(model) -> np.ndarray:
+    """Return all that makes a model, (size,) uint8."""
+    import mujoco
+
+    content = np.empty(mujoco.mj_sizeModel(model), np.uint8)
+    mujoco.mj_saveModel(model, None, content)
+    return content
 
 
 def _view_along(direction: np.ndarray) -> np.ndarray:

@@ -21,44 +21,16 @@ import sysconfig
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from goalreel.environments.registry import MAX_SPEED, describe
+from goalreel.environments.registry import FAMILIES, LATE, MAX_SPEED, PACKAGES, describe
 from goalreel.errors import GoalreelError, needs_package, not_allowed, suggest, use
 
 DEFAULT_FPS = 30  # of a film whose environment has none, as in Gymnasium's RecordVideo
-# The module that registers a family of ids, by their prefix.
-FAMILIES = {
-    "ALE/": "ale_py",
-    "MiniGrid-": "minigrid",
-    "BabyAI-": "minigrid",
-    "dm_control/": "shimmy",
-    **dict.fromkeys(("Fetch", "HandManipulate", "HandReach"), "gymnasium_robotics"),
-    **dict.fromkeys(("Adroit", "AntMaze_", "FrankaKitchen-", "PointMaze_"), "gymnasium_robotics"),
-    "highway-": "highway_env",
-    "MiniWorld-": "miniworld",
-    "SuperMarioBros-": "goalreel.environments.mario",
-}
 # The ending of the name of each version's ROM, from full details to rectangles.
 MARIO_ROMS = ("", "-downsample", "-pixel", "-rectangle")
 _STAGES = ("", *(f"-{world}-{stage}" for world in range(1, 9) for stage in range(1, 5)))
 MARIO_GAMES = tuple(
     f"SuperMarioBros{stage}-v{version}" for version in range(len(MARIO_ROMS)) for stage in _STAGES
 )
-# The requirement to install for a module that an environment imports.
-PACKAGES = {
-    "ale_py": "ale-py",
-    "minigrid": "minigrid",
-    "Box2D": "box2d",
-    "mujoco": "gymnasium[mujoco]",  # includes imageio, which renders
-    "shimmy": "shimmy[dm-control]",
-    "gymnasium_robotics": "gymnasium-robotics",
-    "highway_env": "highway-env",
-    "miniworld": "miniworld",
-    "mpe2": "mpe2",
-    "pettingzoo": "pettingzoo",
-    "pymunk": "pettingzoo[butterfly]",
-    "pygame": "pygame-ce",
-    "cv2": "opencv-python-headless",
-}
 # The older Atari ids, such as PongNoFrameskip-v4 and Pong-v0, which ale_py also registers.
 _ATARI = re.compile(r"[A-Z]\w*-v[045]")
 _DM_CONTROL = re.compile(r"(?:dm_control/)?([a-z_]+-[a-z_]+)")
@@ -66,17 +38,6 @@ _DM_CONTROL = re.compile(r"(?:dm_control/)?([a-z_]+-[a-z_]+)")
 # also have none in Gymnasium's registry, but end by themselves.
 _ENDLESS = re.compile(r"(tabular/)?CliffWalking(Slippery)?-v\d+")
 PETTING_ZOO = ("parallel_env", "env")  # the functions of a module that make its environment
-_ZOO = ("pettingzoo", "multi_agent_ale_py", "Box2D", "pygame", "pymunk")
-# The packages that modules import only when they make, step or render an environment.
-LATE = {
-    "gymnasium.envs.classic_control": ("pygame",),
-    "gymnasium.envs.toy_text": ("pygame",),
-    "gymnasium.envs.box2d": ("Box2D", "pygame"),
-    "gymnasium.envs.mujoco": ("mujoco",),
-    "gymnasium.wrappers.atari_preprocessing": ("cv2",),
-    "goalreel.environments.mario": ("gym_super_mario_bros", "stable_retro"),
-    "goalreel.environments.pettingzoo_env": _ZOO,
-}
 
 
 def find_spec(env: str):
@@ -99,9 +60,8 @@ def find_spec(env: str):
         if module and name in PETTING_ZOO:
             made = {"module": module, "function": name}
             return EnvSpec(env, "goalreel.environments.pettingzoo_env:PettingZooEnv", kwargs=made)
-        for beginning, family in FAMILIES.items():
-            if name.startswith(beginning):
-                importlib.import_module(family)
+        for registering in modules_of(name):
+            importlib.import_module(registering)
         if name not in registry and importlib.util.find_spec("ale_py"):
             importlib.import_module("ale_py")  # PongNoFrameskip-v4, or Pong-v5 without its ALE/
         if name not in registry:
@@ -116,6 +76,12 @@ def find_spec(env: str):
     except Exception as error:  # the user's module, or a library that it lacks
         raise GoalreelError(not_imported(env, error)) from error
     return spec
+
+
+def modules_of(name: str) -> list[str]:
+    """Return the modules that register a family of ids, [] for Gymnasium's own."""
+    families = (family for start, family in FAMILIES.items() if name.startswith(start))
+    return [family["module"] for family in families if "module" in family]
 
 
 def is_mujoco(env: str) -> bool:
@@ -154,7 +120,8 @@ def load_creator(env: str) -> Callable:
 def id_with_module(name: str, entry_point: str) -> str:
     """Return an id with the module that registers it, for an environment's entry point."""
     package = entry_point.partition(":")[0].partition(".")[0]
-    return name if package in ("gymnasium", *FAMILIES.values()) else f"{package}:{name}"
+    known = {family.get("module") for family in FAMILIES.values()} | {"gymnasium"}
+    return name if package in known else f"{package}:{name}"
 
 
 def _fix(module: str, name: str, registry: Mapping) -> str:

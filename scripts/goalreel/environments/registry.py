@@ -1,34 +1,22 @@
-"""The traits of environments that the workflow needs, such as the default shard size.
+"""The traits of environments that the workflow needs, from families.toml.
 
 goalreel simulates the two Mountain Cars itself and renders them from an atlas. Gymnasium makes all
 other environments. The Snakefile imports this module, which therefore avoids NumPy. Source of the
 constants: mountain_car.py and continuous_mountain_car.py in gymnasium/envs/classic_control (1.4.0).
 """
 
+import tomllib
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 MIN_POSITION, MAX_POSITION = -1.2, 0.6
 MAX_SPEED = 0.07
-# Default numbers of reaches per shard. They depend only on the id, so that a longer run only adds
-# shards. Gymnasium renders a few hundred frames per second, so a shard of 7 long episodes takes ten
-# seconds, and 100 episodes keep 15 cores busy. Shards are larger for short episodes, for
-# environments that goalreel steps and renders itself, and for ALE, where networks play in batches.
-_PLAYED_SHARD, _COMPUTED_SHARD = 7, 250
-_SHARDS = {"ALE/": 10, "MiniGrid-": 100, "BabyAI-": 100, "LunarLander": 15, "BipedalWalker": 15}
-_SHARDS |= {"CartPole-": 50, "Acrobot-": 20, "Pendulum-": 25}
-_SHARDS |= dict.fromkeys(("Blackjack-", "CliffWalking", "FrozenLake", "Taxi-"), 100)
-_MUJOCO = ("Ant-", "HalfCheetah-", "Hopper-", "Humanoid", "Inverted", "Pusher-", "Reacher-")
-# About the seconds of a frame, to limit shards to a minute, or 0 for no limit. In environments that
-# are not listed, the time of the first steps depends on the machine, and so may the shards.
-_FRAME_SECONDS = dict.fromkeys(_SHARDS, 0.0) | {"CarRacing": 0.01}
-_FRAME_SECONDS |= dict.fromkeys((*_MUJOCO, "Swimmer-", "Walker2d-"), 0.03)
+_TABLES = tomllib.loads(Path(__file__).with_name("families.toml").read_text(encoding="utf-8"))
+FAMILIES, PACKAGES, LATE = (_TABLES[name] for name in ("families", "packages", "late"))
+_PLAYED_SHARD, _COMPUTED_SHARD = 7, 250  # default numbers of reaches per shard
 # Environments that `classic_control` steps and renders if they have no wrappers.
 CLASSIC_CONTROL = ("CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1")
-# Environments that Gymnasium renders with few new blocks per frame. Encoding each block only once
-# pays off there (benchmarks/film/encoding.py).
-_FEW_BLOCKS = ("ALE/", "Acrobot-", "BabyAI-", "CartPole-", "CliffWalking", "FrozenLake")
-_FEW_BLOCKS += ("LunarLander", "MiniGrid-", "Pendulum-", "Taxi-")
 
 
 @dataclass(frozen=True)
@@ -60,11 +48,6 @@ MOUNTAIN_CARS = {
 def describe(env: str) -> EnvTraits:
     """Return the traits of an environment; unknown ids get the defaults."""
     name = env.rpartition(":")[2]
-
-    def of(table: dict, default: object) -> object:
-        return next((value for key, value in table.items() if name.startswith(key)), default)
-
-    size, seconds = of(_SHARDS, _PLAYED_SHARD), of(_FRAME_SECONDS, None)
-    few_blocks = name.startswith(_FEW_BLOCKS)
-    played = EnvTraits(env, few_blocks=few_blocks, shard_size=size, frame_seconds=seconds)
-    return MOUNTAIN_CARS.get(env, played)
+    known = next((family for start, family in FAMILIES.items() if name.startswith(start)), {})
+    traits = {key: value for key, value in known.items() if key != "module"}
+    return MOUNTAIN_CARS.get(env) or EnvTraits(env, **{"shard_size": _PLAYED_SHARD, **traits})

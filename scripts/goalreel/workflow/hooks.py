@@ -248,7 +248,8 @@ def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
     """Check that the jobs will find their files, and start to record their events."""
     scripts = next(iter(plans.runs.values())).scripts
     policy = [file for plan in plans.runs.values() for file in policy_files(plan.config["policy"])]
-    programs = [*scripts.rglob("*.py"), *scripts.glob("goalreel/report/templates/*")]
+    kinds = ("*.py", "*.toml", "goalreel/report/templates/*")
+    programs = [path for kind in kinds for path in scripts.rglob(kind)]
     jobs = list(workflow.dag.needrun_jobs())
     rules = Counter(stages.get(job.rule.name, job.rule.name) for job in jobs)
     try:

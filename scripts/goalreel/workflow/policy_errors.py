@@ -7,7 +7,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from goalreel.configuration.options import Options
-from goalreel.environments.gymnasium_ids import FAMILIES, load_creator, not_imported
+from goalreel.environments.gymnasium_ids import load_creator, modules_of, not_imported
 from goalreel.environments.wrappers import find_wrapper
 from goalreel.errors import GoalreelError, listed, pluralize, quoted
 from goalreel.policies.minari_files import read_header
@@ -109,7 +109,7 @@ def _foreign_code(options: Mapping, allow: list) -> Iterator[tuple[str, str]]:
     module, _, bare = options["env"].rpartition(":")
     modules = [(name, name.partition(":")[0]) for name in wrappers]
     modules += [(options["env"], module)] if module else []
-    modules += [(bare, family) for start, family in FAMILIES.items() if bare.startswith(start)]
+    modules += [(bare, module) for module in modules_of(bare)]
     packages = [(name, module.partition(".")[0]) for name, module in modules]
     for name, package in packages:
         if package not in allow and (package not in _KNOWN_PACKAGES or _is_here(package)):

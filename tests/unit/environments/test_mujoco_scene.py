@@ -102,6 +102,7 @@ def test_instances_share_a_context_only_if_their_models_are_equal():
         assert np.array_equal(frame, peer.render())
         drawn.append((frame, instance.env.unwrapped.mujoco_renderer.viewer))
         close_instance(instance.env)
+        close_instance(peer)
     assert not np.array_equal(drawn[0][0], drawn[1][0])
     assert drawn[0][1] is drawn[2][1] is not drawn[1][1]
 

@@ -420,9 +420,9 @@ class Options(Section):
     shard_size: integer(1, 10**5) | None = None
     """The number of episodes or reaches in a shard, the unit of parallel work. It changes no frame.
     `null` is 250 for the Mountain Cars, 100 for MiniGrid and toy texts, 50 for CartPole, 25 for
-    Pendulum and 20 for Acrobot. It is 15 for LunarLander and BipedalWalker, 10 for `ALE/` games and
-    7 for other environments. It is smaller in CarRacing, MuJoCo and wherever the first steps show
-    that a shard would take more than a minute."""
+    Pendulum and 20 for Acrobot. It is 15 for LunarLander and BipedalWalker, 10 for `ALE/` games,
+    5 for CarRacing and MuJoCo, and 7 for other environments. It is smaller if a shard would take
+    more than a minute, by the first steps in an environment that goalreel does not know."""
     suite: arguments("a mapping of options to lists of values") | None = None
     """Several runs in one call. Each combination of the listed values is a run in `results/NAME`. A
     key is an option, such as `env` or `policy.checkpoint`. Its values are a list, or a mapping of

@@ -165,7 +165,7 @@ class FrameRecorder:
         """Replay an episode in a used instance, or `steps` steps in a new one; compare frames."""
         steps = len(episode.actions) if env is not None else steps
         compared = min(steps, len(episode.actions))
-        every = max(min(compared // _MIN_COMPARED, _RENDER_EVERY), 1)
+        every = max(min(-(-compared // _MIN_COMPARED), _RENDER_EVERY), 1)
         try:
             self._compare_frames(episode, rendered.checksums, steps, env, every)
         except GoalreelError:

@@ -68,6 +68,27 @@ def test_mujoco_frames_equal_env_render(env_id, steps, instances, monkeypatch):
     assert repaired == is_shadowed * steps * instances
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("env_id", MODELS)
+def test_mujoco_episodes_equal_env_render(env_id, monkeypatch):
+    monkeypatch.setattr(mujoco_scene, "_CHECK_EVERY", 1 << 30)
+    environment = GymnasiumEnvironment(env_id)
+    peer = environment.make()
+    for seed in range(50):
+        instance = Instance(environment, seed)
+        peer.reset(seed=seed)
+        peer.unwrapped.mujoco_renderer.close()  # a camera starts where its instance first draws
+        peer.unwrapped.mujoco_renderer._viewers.clear()
+        for _ in range(3):
+            frame = instance.frame()
+            mujoco_scene.use_context(peer.unwrapped)
+            assert np.array_equal(frame, peer.render()), seed
+            action = peer.action_space.sample()
+            peer.step(action)
+            instance.step(action)
+        close_instance(instance.env)
+
+
 def test_mujoco_that_draws_otherwise_is_rendered_by_gymnasium(monkeypatch):
     monkeypatch.setattr(mujoco_scene, "_OPEN_CYLINDER", 2)
     environment = GymnasiumEnvironment("HalfCheetah-v5")

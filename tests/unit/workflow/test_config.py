@@ -68,6 +68,7 @@ def test_options_page_describes_every_option():
     + [
         ("LunarLander-v3", 15),
         ("BipedalWalker-v3", 15),
+        ("CarRacing-v3", 5),
         ("ALE/Pong-v5", 10),
         ("ale_py:ALE/Pong-v5", 10),
         ("FrozenLake-v1", 100),

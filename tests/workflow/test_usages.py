@@ -1,10 +1,12 @@
 """Other ways to use the workflow: a module, the catalog's layout, an installed wheel."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from functools import partial
 
 import pytest
@@ -76,6 +78,12 @@ def test_catalog_finds_its_files():
         assert yaml.safe_load(path.read_text()), path
 
 
+def test_actions_are_pinned_by_commit():
+    for path in (REPOSITORY / ".github/workflows").iterdir():
+        actions = re.findall(r"uses: *(\S+)", path.read_text())
+        assert actions and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", name) for name in actions)
+
+
 @pytest.mark.slow
 def test_wheel_films_and_serves_a_fetched_module(tmp_path, user_cache, directly):
     """Only hatchling comes from the network, all other packages from this environment."""
@@ -89,6 +97,18 @@ def test_wheel_films_and_serves_a_fetched_module(tmp_path, user_cache, directly)
     (tmp_path / packages / "beneath.pth").write_text(f"{path}\n")
     built = run(python, "-m", "pip", "install", "--no-deps", source, folder=tmp_path)
     assert "Successfully installed goalreel" in built
+    listing = "import importlib.metadata as m; print(*m.files('goalreel'), sep='\\n')"
+    files = {*run(python, "-c", listing, folder=tmp_path).split()}
+    held = {name for name in files if name.startswith("goalreel/") and "__pycache__" not in name}
+    tracked = run("git", "ls-files", folder=REPOSITORY).split()
+    includes = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    includes = includes["targets"]["wheel"]["force-include"] | {"scripts/goalreel": "goalreel"}
+    assert held == {
+        target + name.removeprefix(start)
+        for name in tracked
+        for start, target in includes.items()
+        if f"{name}/".startswith(f"{start}/")
+    }
     command = tmp_path / "venv" / "bin" / "goalreel"
     assert run(command, "--version", folder=tmp_path).strip() == goalreel.__version__
     empty = tmp_path / "empty"

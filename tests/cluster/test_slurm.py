@@ -100,6 +100,29 @@ def test_slurm_suite_equals_local_suite(project, cluster, once):
     assert project.jobs(*SLURM, config=config) == {}, "a later run has nothing to do"
 
 
+def test_suite_survives_the_death_of_a_node(project, cluster, once):
+    values = "{env: [MountainCar-v0, CartPole-v1], seed: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}"
+    config = {"suite": values, "episodes": 4, "shard_size": 2, "max_episode_steps": 20}
+    options = (*SLURM, "--group-components", "shard=1", "-j", "6")
+    process = start(project, cluster, *options, config=config | {"policy": "random"})
+    busy = ("squeue", "-h", "--nodelist=node2", "--states=running", "-o", "%i")
+    lost = cluster.wait(lambda: cluster.command(*busy).split(), "node2 works", process)
+    cluster.kill_node("node2")
+    try:
+        down = ("sinfo", "-h", "--nodes=node2", "-o", "%T")
+        cluster.wait(lambda: "down" in cluster.command(*down), "node2 is down", process)
+        output, _ = process.communicate()
+        assert process.returncode == 0, output
+    finally:
+        cluster.nodes["node2"] = cluster.start_node("node2")
+    assert all(cluster.facts(job).get("Restarts") != "0" for job in lost)
+    local = once(
+        "local suite of 20",
+        lambda fresh: fresh.run("-j", "2", config=config | {"policy": "random"}),
+    )
+    assert timeless(project.folder / "results") == timeless(local.folder / "results")
+
+
 PUMP = "def act(observations):\n    return (observations[:, 1] > 0).astype(int)\n"
 GREEDY = """
 import time

@@ -1,9 +1,10 @@
-"""A SLURM cluster of one node: munged, slurmctld and slurmd on loopback.
+"""A SLURM cluster of three nodes: munged, slurmctld and a slurmd for each, on loopback.
 
 Its key, socket, configuration, state and logs are in one temporary folder. It uses free ports, and
 reads no file of the system's SLURM. It polls memory every second, because cgroups may be missing.
 """
 
+import contextlib
 import getpass
 import os
 import shutil
@@ -14,28 +15,31 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+import psutil
 import pytest
 
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "srun")
 _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 _SECONDS = 300  # after which a test gives up
 
+_NODES = ("node1", "node2", "node3")
+_NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 RealMemory=8000"
 _CONFIGURATION = """
 ClusterName=goalreel
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={controller}
-SlurmdPort={daemon}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge/socket
 CredType=cred/munge
 SlurmUser={user}
 SlurmdUser={user}
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd-%n.log
+SlurmdTimeout=10
 ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 SelectType=select/cons_tres
@@ -50,22 +54,25 @@ ReturnToService=2
 KillWait=2
 MinJobAge=3600
 SlurmdParameters=config_overrides
-NodeName=node1 NodeHostname={host} NodeAddr=127.0.0.1 CPUs=4 RealMemory=16000 State=UNKNOWN
+{nodes}
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
 class Cluster:
-    """A running SLURM cluster, with the `environment` of its commands and of Snakemake."""
+    """A running SLURM cluster, with the `environment` of its commands and of Snakemake.
+
+    `nodes` has the daemon of each node by its name.
+    """
 
     def __init__(self):
-        """Start the daemons and wait until the node takes jobs, or skip if SLURM is not installed."""
+        """Start the daemons and wait until the nodes take jobs, or skip if SLURM is not installed."""
         missing = [name for name in _PROGRAMS if not shutil.which(name, path=_PATH)]
         if missing:
             pytest.skip(f"SLURM is not installed (slurm-wlm and munge): no {', '.join(missing)}")
         self.folder = Path(tempfile.mkdtemp(prefix="goalreel-slurm-"))  # sockets need short paths
         self._daemons: list[subprocess.Popen] = []
-        for name in ("state", "spool", "munge", "bin"):
+        for name in ("state", "munge", "bin"):
             (self.folder / name).mkdir(mode=0o700)
         configuration = self.folder / "slurm.conf"
         self.environment = {
@@ -77,13 +84,16 @@ class Cluster:
         real = shutil.which("srun", path=_PATH)
         wrapper.write_text(f'#!/bin/sh\nSLURM_CONF={configuration} exec {real} "$@"\n')
         wrapper.chmod(0o755)
-        with socket.socket() as one, socket.socket() as other:
-            for free in (one, other):
-                free.bind(("127.0.0.1", 0))
-            controller, daemon = one.getsockname()[1], other.getsockname()[1]
+        with contextlib.ExitStack() as stack:
+            free = [stack.enter_context(socket.socket()) for _ in range(1 + len(_NODES))]
+            for each in free:
+                each.bind(("127.0.0.1", 0))
+            controller, *daemons = (each.getsockname()[1] for each in free)
         host, user = socket.gethostname().partition(".")[0], getpass.getuser()
-        names = {"host": host, "user": user, "folder": self.folder}
-        names |= {"controller": controller, "daemon": daemon}
+        nodes = zip(_NODES, daemons, strict=True)
+        lines = [_NODE.format(name=name, host=host, port=port) for name, port in nodes]
+        names = {"host": host, "user": user, "folder": self.folder, "nodes": "\n".join(lines)}
+        names |= {"controller": controller}
         configuration.write_text(_CONFIGURATION.format(**names))
         try:
             self._start()
@@ -101,12 +111,26 @@ class Cluster:
         self._daemon("munged", "--foreground", "--force", *options)
         self.wait(lambda: (munge / "socket").exists(), "munged has a socket")
         self._daemon("slurmctld", "-D", "-f", configuration)
-        self._daemon("slurmd", "-D", "-N", "node1", "-f", configuration)
-        self.wait(lambda: self.command("sinfo", "-h", "-o", "%T") == "idle\n", "the node is idle")
+        self.nodes = {name: self.start_node(name) for name in _NODES}
+        idle = f"{len(_NODES)} idle\n"
+        self.wait(lambda: self.command("sinfo", "-h", "-o", "%D %T") == idle, "the nodes are idle")
 
-    def _daemon(self, name: str, *options: str) -> None:
+    def start_node(self, name: str) -> subprocess.Popen:
+        """Start the daemon of a node."""
+        return self._daemon("slurmd", "-D", "-N", name, "-f", self.environment["SLURM_CONF"])
+
+    def kill_node(self, name: str) -> None:
+        """Kill a node's daemon and all of its jobs, as a power cut would."""
+        jobs = self.command("squeue", "-h", f"--nodelist={name}", "--states=running", "-o", "%i")
+        (self.nodes[name]).kill()
+        for process in psutil.process_iter(["environ"]):
+            with contextlib.suppress(psutil.Error):
+                if (process.info["environ"] or {}).get("SLURM_JOB_ID") in jobs.split():
+                    process.kill()
+
+    def _daemon(self, name: str, *options: str) -> subprocess.Popen:
         command = [shutil.which(name, path=_PATH), *options]
-        with (self.folder / f"{name}.out").open("w") as output:
+        with (self.folder / f"{name}.out").open("a") as output:
             started = subprocess.Popen(
                 command,
                 env=os.environ | self.environment,
@@ -115,6 +139,7 @@ class Cluster:
                 start_new_session=True,
             )
         self._daemons.append(started)
+        return started
 
     def command(self, *words: str) -> str:
         """Run one of SLURM's commands and return what it prints, "" if it fails."""

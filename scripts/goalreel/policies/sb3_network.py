@@ -75,19 +75,20 @@ class Sb3Network:
             batch = np.eye(self.one_hot, dtype=np.float32)[batch]
         if self._convolutions and batch.shape[1] > batch.shape[-1]:
             batch = np.moveaxis(batch, -1, 1)  # channels come first, as VecTransposeImage puts them
-        if self.bound or self._convolutions:
-            chosen = (self._act_on(row, space) for row in batch)
-            actions, outputs, value = map(np.stack, zip(*chosen, strict=True))
+        if self.bound:
+            actions, signals = np.stack([self._act_on(row, space) for row in batch]), {}
         else:
             outputs, errors = self._numpy.evaluate(batch)
             actions, (second, best) = outputs.argmax(1), np.partition(outputs, -2)[:, -2:].T
-            needed = np.maximum(_CLEAR * _FLOAT32 * errors, _LEAST_LEAD)
+            needed = np.maximum(
+                _CLEAR * (2 if self._convolutions else _FLOAT32) * errors, _LEAST_LEAD
+            )
             for row in np.flatnonzero(best - second <= needed).tolist():
-                actions[row], *_ = self._act_on(batch[row], space)
-        signals = {} if self.bound else signals_of(outputs, self.is_ppo)
-        if self.critics and not self._convolutions:
-            value = self._value(batch, actions, space)
-        return actions, signals | ({"value": value.astype(np.float32)} if self.critics else {})
+                actions[row] = self._act_on(batch[row], space)
+            signals = signals_of(outputs, self.is_ppo)
+        if self.critics:
+            signals["value"] = self._value(batch, actions, space).astype(np.float32)
+        return actions, signals
 
     @cached_property
     def _convolutions(self) -> int:
@@ -102,46 +103,36 @@ class Sb3Network:
         return [_numpy_network(layers, self.tanh) for layers in self.critics]
 
     def _value(self, batch: np.ndarray, actions: np.ndarray, space: ActionSpace) -> np.ndarray:
-        """Return the least value of dense critics, (n,)."""
-        rows = batch.reshape(len(batch), -1)
+        """Return the least value of the critics, (n,)."""
+        rows = batch if self._convolutions else batch.reshape(len(batch), -1)
         if self.bound == "tanh":  # they value an action, scaled to -1 to 1, in a state
             shares = (actions.reshape(len(batch), -1) - space.low) / (space.high - space.low)
             rows = np.concatenate([rows, 2 * shares - 1], axis=1)
         return np.min([critic.evaluate(rows)[0][:, 0] for critic in self._numpy_critics], axis=0)
 
     @cached_property
-    def _tensors(self) -> list[list]:
-        """The layers of the network, and of the critics, as tensors."""
+    def _tensors(self) -> list[tuple]:
+        """The layers of the network as tensors."""
         torch = importlib.import_module("torch")
         torch.set_num_threads(1)
-        networks = self.layers, *self.critics
-        return [[tuple(torch.tensor(array) for array in pair) for pair in n] for n in networks]
+        return [tuple(torch.tensor(array) for array in pair) for pair in self.layers]
 
-    def _act_on(self, observation: np.ndarray, space: ActionSpace) -> tuple:
-        """Return for one observation the action, with the bits of `predict`, and what leads to it.
-
-        These are the numbers of the last layer, and the value of an image, NaN for others.
-        """
-        (layers, *critics), torch = self._tensors, importlib.import_module("torch")
-        shared, value = self._convolutions and self._convolutions + 1, np.nan  # NatureCNN's
+    def _act_on(self, observation: np.ndarray, space: ActionSpace) -> np.ndarray:
+        """Return the action for one observation, with the bits of `predict`."""
+        layers, torch = self._tensors, importlib.import_module("torch")
         with torch.no_grad():
             units = torch.from_numpy(np.ascontiguousarray(observation[None])).float()
-            if shared:
-                units = self._run(units / 255.0, layers[:shared]).relu()
-            if shared and critics:
-                value = self._run(units, critics[0][shared:]).numpy()[0, 0]
-            units = self._run(units, layers[shared:])
-            outputs = units.numpy()[0]
+            units = self._run(units / 255.0 if self._convolutions else units, layers)
             if not self.bound:
                 # As torch.distributions.Categorical.
                 shares = (units - units.logsumexp(-1, True)).softmax(-1) if self.is_ppo else units
-                return shares.argmax().numpy(), outputs, value
+                return shares.argmax().numpy()
             action = (torch.tanh(units) if self.bound == "tanh" else units).numpy()
         low, high = (b.astype(space.dtype).reshape(space.shape) for b in (space.low, space.high))
         action = action.reshape(space.shape)
         if self.bound == "clip":
-            return np.clip(action, low, high), outputs, value
-        return low + (0.5 * (action + 1.0) * (high - low)), outputs, value
+            return np.clip(action, low, high)
+        return low + (0.5 * (action + 1.0) * (high - low))
 
     def _run(self, units, layers: Sequence[tuple]):
         """Return the output of consecutive layers, with activations between them."""
@@ -157,10 +148,13 @@ class Sb3Network:
 
 
 def _numpy_network(layers: Sequence[tuple[np.ndarray, np.ndarray]], tanh: bool) -> NumpyNetwork:
-    weights = {}
+    """Return a network in float64, or in float32 for images, whose pixels it divides by 255."""
+    weights, has_images = {}, layers[0][0].ndim == 4
     for place, (weight, bias) in enumerate(layers):
-        weights |= {f"dense{place}.weight": weight, f"dense{place}.bias": bias}
-    return NumpyNetwork(weights, np.float64, tanh=tanh)
+        name = f"convolution{place}" if weight.ndim == 4 else f"dense{place}"
+        scaled = weight / np.float32(255) if has_images and not place else weight
+        weights |= {f"{name}.weight": scaled, f"{name}.bias": bias}
+    return NumpyNetwork(weights, np.float32 if has_images else np.float64, _STRIDES, tanh)
 
 
 def read_network(path: str) -> Sb3Network | None:

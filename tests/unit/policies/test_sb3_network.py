@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Discrete
 
 from goalreel.environments.action_space import action_space
 from goalreel.errors import GoalreelError
-from goalreel.policies.sb3_network import read_network, read_weights
+from goalreel.policies.sb3_network import Sb3Network, read_network, read_weights
 from goalreel.policies.stable_baselines3 import Sb3Policy
 
 sb3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
@@ -115,6 +115,24 @@ def test_a_million_close_decisions_are_those_of_predict(tmp_path):
     network, rng = read_network(str(tmp_path / "close.zip")), np.random.default_rng(0)
     for _ in range(100):
         compare(model, network, rng.uniform(-1, 1, (10_000, 8)).astype(np.float32))
+
+
+@pytest.mark.parametrize("close", [1e-7, 1e-6, 1e-5, 1e-4])
+@pytest.mark.parametrize("count", [60, pytest.param(5_000, marks=pytest.mark.slow)])
+def test_close_decisions_from_images_are_those_of_predict(tmp_path, monkeypatch, close, count):
+    torch.set_num_threads(1)
+    model, _ = saved(tmp_path, *CASES[-1])
+    with torch.no_grad():
+        last = model.q_net.q_net[-1]
+        last.weight[1:] = last.weight[0] + close * torch.randn(last.weight[1:].shape)
+        last.bias[:] = 0.5
+    model.save(tmp_path / "close.zip")
+    network, alone = read_network(str(tmp_path / "close.zip")), []
+    act = Sb3Network._act_on
+    monkeypatch.setattr(Sb3Network, "_act_on", lambda *a: alone.append(1) or act(*a))
+    rng = np.random.default_rng(0)
+    compare(model, network, rng.integers(0, 256, (count, 84, 84, 4), np.uint8))
+    assert len(alone) == count if close == 1e-7 else close < 1e-4 or len(alone) < count / 2
 
 
 @pytest.mark.parametrize(

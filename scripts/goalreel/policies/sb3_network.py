@@ -1,7 +1,7 @@
 """The usual networks of Stable-Baselines3 models, evaluated without Stable-Baselines3.
 
 PyTorch chooses the deterministic action of a single observation by the operations of
-`model.predict`, so with the same bits. Discrete actions of dense networks are first chosen by NumPy
+`model.predict`, so with the same bits. Discrete actions are first chosen by NumPy
 for a whole batch: if the best value leads by more than rounding can change, its action is that of
 `predict`. The weights are read without running code of the file.
 Source: `predict` and `ActorCriticPolicy` in stable_baselines3/common/policies.py, `NatureCNN` in

@@ -163,19 +163,19 @@ def _play(config: Mapping, folder: Path) -> tuple[float, str]:
     scene.policy.check(scene.env)
     if describe(config["env"]).computed:
         return 0.0, ""
-    took, steps = [], 1
-    while steps:  # one step to measure the time, then as many as fit
+    known = describe(config["env"]).frame_seconds
+    took, steps = [], 1 if known is None else _MIN_STEPS
+    while steps:  # one step to measure the time if it is unknown, then as many as fit
         began, limit = time.perf_counter(), np.full(1, steps)
         with filming(folder / "frames.npz", scene.env) as recorder:
             episodes = simulate_episodes(seeds, scene.env, scene.policy, limit, recorder)
         took.append(time.perf_counter() - began)
         # The first step includes the start of the environment, which tells little of the others.
         fitting = min(max(int(_PLAYING / took[0]), _MIN_STEPS), _MAX_STEPS)
-        steps = fitting if len(took) == 1 else 0
+        steps = fitting if len(took) == 1 and known is None else 0
     played = len(episodes[0].rewards)
     more = took[-1] - took[0] if played > 1 else took[0] / 2  # a reset and a step
     each = max(more, 0) / max(played - 1, 1) / (1 + scene.env.check)  # a check plays each twice
     if played == limit[0]:  # the episode continues
         played = config["max_episode_steps"] or find_spec(config["env"]).max_episode_steps or _STEPS
-    known = describe(config["env"]).frame_seconds
     return (each if known is None else known) * played, scene.env.renderer

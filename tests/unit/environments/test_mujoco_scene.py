@@ -111,7 +111,7 @@ def test_mujoco_that_changes_later_stops(monkeypatch):
             instance.frame()
 
 
-def test_instances_share_a_context_only_if_their_models_are_equal():
+def test_instances_with_equal_models_share_a_context():
     environment, drawn = GymnasiumEnvironment("HalfCheetah-v5"), []
     for changed in (False, True, False):
         instance, peer = Instance(environment, 1), environment.make()

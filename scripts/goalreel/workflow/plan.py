@@ -134,7 +134,7 @@ class Plan:
             tools["pygame-ce" if self.run.env.has_atlas else "gymnasium"] = None
         if tools.pop("player", 0) is None:
             tools |= dict.fromkeys(self._player())
-        return {t: ffmpeg.version() if t == "ffmpeg" else specs.package_version(t) for t in tools}
+        return {tool: _version(tool) for tool in tools}
 
     def _player(self) -> list[str]:
         """Return the packages of the environment and of the policy."""
@@ -230,3 +230,7 @@ class Plan:
     def shards(self, scope: str = "shard") -> Sequence[str]:
         """Return the names of all shards of a scope: "00000", "00001", ..."""
         return [specs.shard_name(shard) for shard in range(self.run.shards(scope))]
+
+
+def _version(tool: str) -> str:
+    return ffmpeg.version() if tool == "ffmpeg" else specs.package_version(tool)

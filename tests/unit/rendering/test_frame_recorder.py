@@ -162,7 +162,8 @@ def test_replay_renders_one_frame_in_16(env_id, module, tmp_path, monkeypatch):
     monkeypatch.setattr(frame_recorder, "_SLOW_SHARE", 1e9)
     made, _ = film(tmp_path / "f.npz", make_environment({"env": env_id}), range(2))
     steps = len(made.episode(0)[1])
-    assert steps > 32 and len(rendered) == min(steps, 256) // max(min(steps // 16, 16), 1) + 1
+    every = min(-(-steps // 16), 16)
+    assert steps > 32 and len(rendered) == min(steps, 256) // every + 1
 
 
 def test_recorder_logs_the_number_of_frames(tmp_path, monkeypatch, capsys):

@@ -243,7 +243,7 @@ def test_policy_parameters_get_defaults_if_they_apply():
 
 def test_training_spec_does_not_depend_on_the_film(monkeypatch):
     pytest.importorskip("ale_py")
-    monkeypatch.setattr(planning.specs, "package_version", lambda tool: "1")
+    monkeypatch.setattr(planning, "_version", lambda tool: "1")
     film = {"env": "ALE/Pong-v5", "policy": "trained"}
     given = film, film | {"success": 18, "reaches": 20, "train": {"attempts": 9}}
     plans = [Plan(load(**one), REPOSITORY / "scripts") for one in given]

@@ -121,11 +121,14 @@ class Cluster:
 
     def kill_node(self, name: str) -> None:
         """Kill a node's daemon and all of its jobs, as a power cut would."""
-        jobs = self.command("squeue", "-h", f"--nodelist={name}", "--states=running", "-o", "%i")
-        (self.nodes[name]).kill()
-        for process in psutil.process_iter(["environ"]):
-            with contextlib.suppress(psutil.Error):
-                if (process.info["environ"] or {}).get("SLURM_JOB_ID") in jobs.split():
+        words = ("squeue", "-h", f"--nodelist={name}", "--states=running", "-o", "%i")
+        jobs = self.command(*words).split()
+        self.nodes[name].kill()
+        for process in psutil.process_iter(["environ", "cmdline"]):
+            info, title = process.info, " ".join(process.info["cmdline"] or ())
+            is_step = any(title.startswith(f"slurmstepd: [{job}.") for job in jobs)
+            if is_step or (info["environ"] or {}).get("SLURM_JOB_ID") in jobs:
+                with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
 
     def _daemon(self, name: str, *options: str) -> subprocess.Popen:

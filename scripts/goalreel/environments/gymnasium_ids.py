@@ -17,7 +17,6 @@ import os
 import re
 import shlex
 import sys
-import sysconfig
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
@@ -281,8 +280,8 @@ def _package(module: str) -> str | None:
 
 def _is_installed(path: str) -> bool:
     """Return whether a module's file belongs to an installed package."""
-    folders = (Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib"))
-    return any(map(Path(path).resolve().is_relative_to, folders))
+    # Also in a virtual environment beneath this one, or in the system's packages.
+    return not {"site-packages", "dist-packages"}.isdisjoint(Path(path).parts)
 
 
 def environment_files(env: str, wrappers: Collection[str] = ()) -> dict[str, str]:

@@ -1,19 +1,9 @@
 """Load and check the user's own policy, a function or factory in a Python file.
 
-A function takes a batch of observations, (num_envs, *shape) in the environment's dtype, or a dict
-of such arrays for a Dict space. It returns a batch of actions, (num_envs, *action shape). A
-parameter named `generators` gets a list of one numpy.random.Generator per episode, which lasts for
-the episode: Generator(PCG64(SeedSequence(seed, spawn_key=(1,)))). An action may depend only on its
-own row and generator, so that an episode does not depend on the others in the batch.
-
-It may return `(actions, signals)`: a dict of what it thinks, such as `{"value": ..., "q": ...}`,
-each one number or several numbers per row.
-
-A factory, `make_policy`, is called at the start of each episode and returns the function of that
-episode, which takes one observation, returns one action and may have a memory. The factory may have
-the parameters seed, env_id, observation_space and action_space.
-
-`goalreel.film` also takes a function of one observation, or a model with `predict`.
+docs/how-to/policies.md describes both. A function takes and returns batches, (num_envs, *shape), or
+a dict of such arrays for a Dict space. An action may depend only on its own row and generator, so
+that an episode does not depend on the others in the batch. The generator of an episode is
+Generator(PCG64(SeedSequence(seed, spawn_key=(1,)))).
 """
 
 import copy

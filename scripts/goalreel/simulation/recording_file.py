@@ -1,32 +1,14 @@
 """Read a file of episodes that were recorded elsewhere, and store it in blocks of rows.
 
-The file is CSV with a header, or .npz with one array per column. To replay actions, each row is a
-step:
-
-    episode           a number; the rows of an episode are consecutive and in the order of its
-                      steps. Reach i is the file's i-th episode, counted from 0
-    seed              the episode's seed, as passed to `env.reset(seed=...)`
-    action            the action, or action_0, action_1, ... if it has several numbers (an .npz
-                      may have one array `action` of shape (rows, numbers) instead)
-    env               optional: the environment's id. Only the first row is read, and goalreel
-                      rejects the file for any other environment. An .npz may have a single string
-
-For the Mountain Cars the file may hold states instead. Each row is then a state, from the reset on:
-
-    episode           as above
-    seed              optional
-    position, velocity
-    reward            optional: the reward of the step to this state (ignored in the first row)
-
-`write_blocks` stores it so that a shard reads only the blocks that it needs, in a compressed .npz
-without objects:
+docs/how-to/policies.md describes the file, a CSV or an .npz with one array per column. An .npz may
+have one array `action` of shape (rows, numbers), and a single string `env`. `write_blocks` stores
+the rows so that a shard reads only the blocks that it needs, in a compressed .npz without objects:
 
     kind, version     "recording" and the version of this layout
     spec              JSON: how the file was made
     offsets, seeds    as in Recording
     columns           the kind of rows, "actions" or "states"
     actions_0, ...    the rows, in blocks of 65,536 (states_0, ... for states)
-
 """
 
 import contextlib

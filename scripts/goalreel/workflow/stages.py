@@ -346,6 +346,7 @@ _VIEWS = {
         },
         config=("env", "env_wrappers", "unit"),
         tools=("matplotlib", "numpy", "pandas"),
+        files=("environments/dimension_names.toml",),
         conda="report",
     ),
     "report": Stage(

@@ -4,8 +4,11 @@ from goalreel.stage_program import stage
 
 
 @stage
-def index(spec, output, table, summary):
+def index(spec, output, table, summary, sums):
+    from goalreel.provenance.checksums import write_sums
     from goalreel.report.suite_page import SuiteRun, write_suite
 
     runs = [SuiteRun(*run) for run in spec.config["runs"]]
-    return write_suite(output.parent, runs, spec.config["is_checkpoints"], spec)
+    message = write_suite(output.parent, runs, spec.config["is_checkpoints"], spec)
+    write_sums(sums, [output, table, summary], spec)
+    return message

@@ -1,10 +1,17 @@
 """A suite is many runs in one DAG, each as it is alone."""
 
+import os
+
 import pytest
+import yaml
 from conftest import hashes
 from message_form import check_form
 
 from goalreel.errors import GoalreelError
+from goalreel.provenance.spec import parse_spec
+from goalreel.verification.run import verify_suite
+from goalreel.workflow.config import load_config
+from goalreel.workflow.rules import Plans
 from goalreel.workflow.suite import expand
 
 OPTIONS = {"episodes": 3, "shard_size": 2, "max_episode_steps": 8}
@@ -36,6 +43,33 @@ def test_suite_runs_equal_single_runs(suite, tmp_path):
         project.run(config=OPTIONS | alone)
         in_suite = hashes(project.folder / "results" / f"{env}-act")
         assert hashes(project.folder / "alone" / env).items() <= in_suite.items()
+
+
+def test_verify_finds_damage_of_the_page_and_of_comparisons(suite, monkeypatch):
+    monkeypatch.chdir(suite.folder)
+    results = suite.folder / "results"
+
+    def found(**options):
+        runs = expand(OPTIONS | {"suite": yaml.safe_load(SUITE)} | options)
+        configs = {name: load_config(run.options) for name, run in runs.items()}
+        suite_plan = Plans(configs, runs, suite.folder / "scripts", 0).suite
+        verdict = verify_suite(results, parse_spec(suite_plan.spec("verify", {})).config["lists"])
+        return {path for path, file in verdict.files.items() if not file.is_ok}
+
+    own = [path for path in results.iterdir() if path.suffix in (".html", ".csv", ".json")]
+    own += [results / "suite.sha256", *results.glob("compare/*/*")]
+    assert len(own) == 12
+    assert not found()
+    for path in own:
+        content, times = path.read_bytes(), path.stat()
+        middle = len(content) // 2
+        for damaged in (content[:middle], content.replace(content[middle : middle + 1], b"?")):
+            path.write_bytes(damaged)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+            assert path in found(), path
+        path.write_bytes(content)
+    others = {path.name for path in found(seed=7)}
+    assert others == {"suite.sha256", "SHA256SUMS"}, "of a suite of other episodes"
 
 
 @pytest.mark.slow

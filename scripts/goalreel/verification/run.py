@@ -133,7 +133,7 @@ def verify_results(
     is_drawn = "render" not in spec.input_digests  # while it played
     verdicts, walk = {}, _Walk(results, spec, is_drawn, threads)
     with ThreadPoolExecutor(threads) as pool:
-        for stage in (stage for stage in outputs if stage != "verify"):
+        for stage in (stage for stage in outputs if stage not in ("index", "verify")):
             files = walk.shards if stage in _SHARDED else walk.outputs
             checks = dict(files(stage, outputs[stage]))
             found = pool.map(inspect, checks, checks.values())
@@ -164,6 +164,23 @@ def verify_results(
     records = {path: inspect(path, read) for path, read in checks.items() if path.exists()}
     verdicts["records"] = Verdict("records", records)
     return [verdict for verdict in verdicts.values() if verdict.status]
+
+
+def verify_suite(results: Path, lists: Mapping[str, str]) -> Verdict:
+    """Return a verdict on the page of a suite, and on its comparisons.
+
+    `lists` has the digest of the planned spec of each list of checksums, by its path.
+    """
+
+    def read(path: Path, digest: str) -> File:
+        if read_spec(path).digest != digest:
+            raise UnusableFileError(path, _OTHER_RUN)
+        return File(path.stat().st_size)
+
+    checks: dict[Path, Callable] = {}
+    for name, digest in lists.items():
+        checks |= _listed(results / name, partial(read, results / name, digest))
+    return Verdict("suite", {path: inspect(path, check) for path, check in checks.items()})
 
 
 class _Walk:
@@ -202,10 +219,7 @@ class _Walk:
                 elif path.suffix in (".mp4", ".npz"):
                     yield path, partial(self._read, path, stage, whole if stage == "concat" else {})
                 elif name in lists:
-                    yield path, partial(self._read_list, path, stage)
-                    with contextlib.suppress(GoalreelError):
-                        for file, digest in checksums.read_list(path).items():
-                            yield file, partial(_read_listed, file, digest)
+                    yield from _listed(path, partial(self._read_list, path, stage))
 
     def _read(self, path: Path, stage: str, shard: Mapping) -> File:
         """Return the findings on a file that contains its checksum."""
@@ -257,6 +271,14 @@ class _Walk:
         if digests and is_other:
             raise UnusableFileError(path, _OTHER_RUN)
         return spec
+
+
+def _listed(path: Path, read: Callable) -> Iterator[tuple[Path, Callable]]:
+    """Yield a list of checksums and each file in it, with their readers."""
+    yield path, read
+    with contextlib.suppress(GoalreelError):
+        for file, digest in checksums.read_list(path).items():
+            yield file, partial(_read_listed, file, digest)
 
 
 def _read_listed(path: Path, digest: str) -> File:
@@ -353,9 +375,10 @@ def error_report(verdicts: Sequence[Verdict], again: Sequence[Path], results: Pa
         return ""
     head = f"The results are incomplete.{' Damaged files were removed.' if again else ''}"
     run_file = results / checksums.RUN_FILE
-    is_damaged = any(not v.files[run_file].is_ok for v in verdicts if run_file in v.files)
-    words = [*map(str, again), *([] if is_damaged else ["--configfile", str(run_file)])]
-    last = [f"To make them again: snakemake {shlex.join(words)}"] if again else []
+    is_known = any(v.files[run_file].is_ok for v in verdicts if run_file in v.files)
+    words = [*map(str, again), *(["--configfile", str(run_file)] if is_known else [])]
+    options = "" if is_known else ", with the options of this run"
+    last = [f"To make them again: snakemake {shlex.join(words)}{options}"] if again else []
     return "\n".join([head, *map(str, verdicts), *errors, *last])
 
 

@@ -318,7 +318,7 @@ def _print_causes(plans: Plans, workflow) -> None:
         is_said = is_report or "Run the same command" in text
         advice = "" if is_said else "Run the same command again to continue. "
         rules = {job.rule.name for job in workflow.dag.jobs}
-        if failed and plans.suite and "suite_index" in rules:
+        if failed and not is_report and plans.suite and "suite_index" in rules:
             text += _write_page_of_failures(plans.suite)
         _print_last(
             f"{job_events.with_addresses(workflow, text, unusable)}\n{advice}"

@@ -140,12 +140,12 @@ class Plans:
         folder = f"{self.results}/{{run}}" if self.suite else self.results
         made = []
         for stage in self.stages:
-            if self.suite and stage in self.suite.stages:
+            is_shared = self.suite and stage in self.suite.stages
+            if is_shared:
                 made.append(Rule(f"suite_{stage}", stage, {"": self.suite}, self.results))
-                continue
             groups: dict[tuple, dict[str, Plan]] = {}
             for name, plan in self.runs.items():
-                if stage in plan.stages:
+                if stage in plan.stages and not (is_shared and stage in VIEWS):
                     outputs = tuple(STAGES[stage].present(plan.run))
                     groups.setdefault(outputs, {})[name] = plan
             for number, plans in enumerate(groups.values()):
@@ -164,6 +164,7 @@ class Plans:
             for view in self.stages
             if view in {*VIEWS, "train", "verify"}
         }
+        targets["verify"] += self.suite.files("verify")
         return targets | {"compare": self.suite.comparisons, "index": self.suite.files("index")}
 
     @property

@@ -1,12 +1,13 @@
-"""The plan of the jobs of a suite that need several runs: the page, and comparisons of each row."""
+"""The plan of a suite's own jobs: its page, the comparisons of each row, and their verification."""
 
 import hashlib
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 from goalreel.policies.parameters import RECORDED
 from goalreel.provenance.fingerprint import fingerprint
-from goalreel.provenance.spec import canonical
+from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.run_checks import COMPARED
 from goalreel.workflow.stages import STAGES
@@ -14,12 +15,13 @@ from goalreel.workflow.suite import SuiteRun, folder_name
 
 # The stages of each run whose files a stage of the suite reads.
 _READ = {"compare": ("episodes", "simulate", "render"), "index": ("episodes", "stills", "report")}
+_READ["verify"] = ()
 
 
 class SuitePlan(Plan):
     """The plan of a suite's own jobs."""
 
-    stages = ("compare", "index")
+    stages = ("compare", "index", "verify")
 
     def __init__(self, runs: Mapping[str, SuiteRun], plans: Mapping[str, Plan], results: str):
         first = next(iter(plans.values()))
@@ -49,6 +51,8 @@ class SuitePlan(Plan):
             names = self.rows[wildcards["row"]]
             sides = [[self._side(name), f"{self.results}/{name}"] for name in names]
             config |= {"compare": sides, "view_encoder": self.run.value("view_encoder")}
+        elif stage == "verify":  # a new spec each time, as in `Plan`
+            config = {"lists": self._lists(), "asked": time.time_ns()}
         else:
             runs = self._suite_runs.items()
             config["runs"] = [[n, run.row, run.column, run.training_seed] for n, run in runs]
@@ -56,6 +60,14 @@ class SuitePlan(Plan):
         made = {"stage": stage, "config": config, "tools": self.versions(stage), "shard": {}}
         made |= {"files": self._watched_files(stage)} if stage == "index" else {}
         return canonical(made | {"code": fingerprint(self.scripts / f"{stage}.py")})
+
+    def _lists(self) -> dict[str, str]:
+        """Return the digest of the spec of each list of checksums, by its path in the results."""
+        jobs = [("index", ""), *(("compare", row) for row in self.rows)]
+        return {
+            _in_row(STAGES[stage].paths[-1], row): parse_spec(self.spec(stage, {"row": row})).digest
+            for stage, row in jobs
+        }
 
     def _side(self, name: str) -> str:
         run = self._suite_runs[name]
@@ -67,7 +79,8 @@ class SuitePlan(Plan):
         def files(wildcards: Mapping) -> list[str]:
             makers = self._makers(stage, wildcards)
             made = [file for plan, maker in makers for file in plan.files(maker)]
-            return [*made, *(self.comparisons if stage == "index" else [])]
+            page = self.files("index") if stage == "verify" else []
+            return [*made, *page, *(self.comparisons if stage != "compare" else [])]
 
         return {"runs": files}
 

@@ -24,7 +24,8 @@ def compared(once):
 
     def make(fresh):
         for config in (CONFIG, OTHER, FEW):
-            fresh.run("-j", "2", config=config)
+            frames = [f"{config['results']}/frames/{shard:05d}.npz" for shard in range(2)]
+            fresh.run("-j", "2", "episodes", *frames, config=config)
         return fresh.run("compare", config=COMPARE)
 
     return once("compared", make)
@@ -136,6 +137,7 @@ def rejection(project, **options) -> str:
     return message
 
 
+@pytest.mark.slow
 def test_compare_rejects_unfit_options(compared):
     assert "'d' holds no finished run" in rejection(compared, compare="[a, d]")
     assert "snakemake compare --config 'compare=[results/a, results/b]'" in rejection(compared)

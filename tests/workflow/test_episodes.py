@@ -87,6 +87,7 @@ def test_chapters_and_title_say_episode_and_outcome(played):
         assert title == f"{expected}{float(row['return']):g} · {outcome}"
 
 
+@pytest.mark.slow
 def test_seeds_above_2_53_are_exact_everywhere(project):
     first = 2**53
     said = project.run(config=CONFIG | {"seeds": f"{first}-{first + 2}", "shard_size": 2})

@@ -82,6 +82,7 @@ def test_interrupted_run_resumes_where_it_stopped(project):
     assert len(kept) == 6 - jobs["encode"]
 
 
+@pytest.mark.slow
 def test_read_only_user_cache_costs_only_time(project, tmp_path):
     project.cache = tmp_path / "own cache"
     project.cache.mkdir()

@@ -4,6 +4,7 @@ import json
 
 import av
 import pandas as pd
+import pytest
 import yaml
 
 from goalreel.provenance.embedded_specs import read_spec
@@ -15,6 +16,7 @@ CAPTION = """"{reach}" '$(touch ran)' `touch ran` ;=#\\ {{}} %{{n}} \\n: ' , [a]
 PREFIX = """'"$(touch ran)`touch ran`;=#é 雪"""
 
 
+@pytest.mark.slow
 def test_harsh_values_pass_through_a_run_unchanged(project):
     text = "def act(seen):\n    return (seen[:, 1] >= 0) * 2\n"
     (project.folder / f"{HARSH}.py").write_text(text)

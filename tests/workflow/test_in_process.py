@@ -36,8 +36,13 @@ class Model:
     "options",
     [
         {"env": "CartPole-v1", "policy": {"name": "random"}, "episodes": 5, "shard_size": 2},
-        {"env": "MountainCar-v0", "policy": {"name": "pump"}, "reaches": 3, "shard_size": 2},
-        {"env": "FrozenLake-v1", "policy": {"name": "random"}, "seeds": [8, 3, 5]},
+        *(
+            pytest.param(options, marks=pytest.mark.slow)
+            for options in (
+                {"env": "MountainCar-v0", "policy": {"name": "pump"}, "reaches": 3},
+                {"env": "FrozenLake-v1", "policy": {"name": "random"}, "seeds": [8, 3, 5]},
+            )
+        ),
     ],
     ids=lambda options: options["env"],
 )
@@ -155,7 +160,14 @@ def test_failed_film_raises_and_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("env", ["CartPole-v1", "LunarLander-v3", "MountainCar-v0"])
+@pytest.mark.parametrize(
+    "env",
+    [
+        "LunarLander-v3",
+        pytest.param("CartPole-v1", marks=pytest.mark.slow),
+        pytest.param("MountainCar-v0", marks=pytest.mark.slow),
+    ],
+)
 def test_films_of_two_threads_are_those_of_two_calls_in_turn(tmp_path, env):
     def always(action, name):
         logs[name] = []

@@ -204,6 +204,7 @@ def test_snakemake_reruns_what_an_edited_module_affects(done, name, old, new, jo
     assert done.jobs(config=SMALL) == jobs
 
 
+@pytest.mark.slow
 def test_swapped_values_rerun(once):
     """Snakemake compares parameters as a set, which would hide the change."""
     encoded = once("encoded", lambda fresh: fresh.run("-j", "2", config=BY_X264))

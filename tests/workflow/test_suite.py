@@ -14,11 +14,11 @@ from goalreel.workflow.config import load_config
 from goalreel.workflow.rules import Plans
 from goalreel.workflow.suite import expand
 
-OPTIONS = {"episodes": 3, "shard_size": 2, "max_episode_steps": 8}
+OPTIONS = {"episodes": 2, "max_episode_steps": 8}
 SUITE = "{env: [CartPole-v1, MountainCar-v0], policy: [random, act.py]}"
 ONE_MORE = "{env: [CartPole-v1, MountainCar-v0], policy: [random, act.py, greedy.py]}"
 ACT = "def act(observations):\n    return (observations[:, 0] > 0).astype(int)\n"
-COLUMN = {"run_simulate": 2, "run1_simulate": 2, "run_render": 2, "run_encode": 4}
+COLUMN = {"run_simulate": 1, "run1_simulate": 1, "run_render": 1, "run_encode": 2}
 COLUMN |= {"run_concat": 2, "run_episodes": 2, "run_grid": 2, "run_stills": 2, "run_plots": 2}
 COLUMN |= {"run_swarm": 1, "run_report": 2, "suite_compare": 2, "suite_index": 1}
 ATLASES = {"run_atlas": 1, "run_coded_atlas": 1}  # read from the user's cache

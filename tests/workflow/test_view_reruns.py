@@ -72,7 +72,7 @@ def test_views_have_same_bytes_on_one_core_and_alone(viewed, done):
     assert len(made(done)) > 20
 
 
-@pytest.mark.parametrize("folder", ["clips", "report"])
+@pytest.mark.parametrize("folder", ["report", pytest.param("clips", marks=pytest.mark.slow)])
 def test_user_file_in_rebuilt_folder_is_named_and_kept(done, folder):
     mine = done.folder / "results" / folder / "notes" / "mine.txt"
     mine.parent.mkdir()
@@ -86,7 +86,9 @@ def test_user_file_in_rebuilt_folder_is_named_and_kept(done, folder):
     done.run(folder, "--forcerun", folder, config=VIEWED)
 
 
-@pytest.mark.parametrize("name", ["episodes.csv", "plots/steps.svg"])
+@pytest.mark.parametrize(
+    "name", ["plots/steps.svg", pytest.param("episodes.csv", marks=pytest.mark.slow)]
+)
 def test_damaged_sources_of_the_report_are_rebuilt(done, name):
     results = done.folder / "results"
     whole = (results / name).read_bytes()

@@ -57,7 +57,7 @@ def test_memo_frames_equal_env_render(name, monkeypatch):
         pytest.importorskip("minigrid")
     # A small memory forgets some frames, which are then rendered again.
     monkeypatch.setattr(frame_memo, "_MAX_KEPT", 1 << 10)
-    assert compared(GymnasiumEnvironment(name, CASES[name], max_episode_steps=120), 2) > 40
+    assert compared(GymnasiumEnvironment(name, CASES[name], max_episode_steps=60), 2) > 40
 
 
 @pytest.mark.slow

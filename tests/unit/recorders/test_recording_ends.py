@@ -131,6 +131,7 @@ env.close()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak in /proc")
 def test_memory_stays_flat_over_10_000_steps(tmp_path):
     assert int(said_by(PEAK + MEMORY, str(tmp_path))) < 10000 * 64 * 64 * 3 / 10

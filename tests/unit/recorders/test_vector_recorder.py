@@ -94,7 +94,9 @@ def play(envs, steps, seed=None):
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
-@pytest.mark.parametrize("kind", [SyncVectorEnv, AsyncVectorEnv])
+@pytest.mark.parametrize(
+    "kind", [SyncVectorEnv, pytest.param(AsyncVectorEnv, marks=pytest.mark.slow)]
+)
 def test_each_episode_is_a_video_up_to_its_last_frame(tmp_path, kind, mode):
     order, told = started_episodes(3, mode, 30), []
     settings = {"on_video": lambda *given: told.append(given), "statistics": True, **LOSSLESS}

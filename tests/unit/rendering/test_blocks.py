@@ -99,6 +99,7 @@ def test_equal_blocks_and_frames_are_stored_once():
     assert group.changes.shape[1] == 100 + 2 * 9
 
 
+@pytest.mark.slow
 def test_memory_depends_on_blocks_and_not_on_frames(tmp_path):
     def peak(frames):
         base = np.random.default_rng(0).integers(0, 256, (128, 128, 3), np.uint8)

@@ -26,9 +26,9 @@ ENVS = {
     "Pendulum-v1": ("", False),
     "HalfCheetah-v5": ("mujoco", True),
     "LunarLander-v3": ("Box2D", False),
-    "BipedalWalker-v3": ("Box2D", False),
+    "BipedalWalker-v3": ("Box2D", True),
     "CarRacing-v3": ("Box2D", True),
-    "ALE/Breakout-v5": ("ale_py", False),
+    "ALE/Breakout-v5": ("ale_py", True),
     "ALE/Pong-v5": ("ale_py", True),
     "MiniGrid-DoorKey-8x8-v0": ("minigrid", False),
 }

@@ -63,6 +63,7 @@ def test_table_keeps_exact_and_missing_seeds(tmp_path, seeds):
     assert read_table(tmp_path / "t.csv", ["seed"])["seed"].tolist() == seeds
 
 
+@pytest.mark.slow
 def test_plots_of_long_run_show_and_label_a_sample(tmp_path, monkeypatch):
     trajectories = simulated(reaches=range(60), policy=PUMP | {"epsilon": 0.6})
     rows = map(trajectories.attempts.row, range(len(trajectories.attempts.steps)))

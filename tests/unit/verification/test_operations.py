@@ -75,6 +75,7 @@ def test_verify_accepts_a_view_of_other_options(viewed):
     assert statuses["grid"] == statuses["report"] == "ok"
 
 
+@pytest.mark.slow
 def test_damaged_options_are_rejected_before_a_run(done):
     record = done.folder / "results" / "config.yaml"
     before, text = hashes(done.folder / "results"), record.read_bytes()

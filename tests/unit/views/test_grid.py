@@ -76,7 +76,8 @@ def spec_of(encoder=QP, env=DISCRETE, **grid):
     ("env", "rows", "columns", "cell", "times"),
     [
         *((env, 2, 1, (600, 400), 1) for env in (DISCRETE, CARTPOLE)),
-        *((env, 3, 4, (456, 304), 1) for env in (DISCRETE, CARTPOLE)),
+        (CARTPOLE, 3, 4, (456, 304), 1),
+        pytest.param(DISCRETE, 3, 4, (456, 304), 1, marks=pytest.mark.slow),
         ("FrozenLake-v1", None, None, (512, 512), 2),  # small ones are enlarged by whole factors
     ],
 )

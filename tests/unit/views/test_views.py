@@ -77,7 +77,7 @@ def test_swarm_of_one_car_equals_gymnasium(env, atlases):
         assert np.array_equal(frame[STRIP:], picture[STRIP:]), step
 
 
-@pytest.mark.parametrize("env", ENVS)
+@pytest.mark.parametrize("env", [ENVS[0], pytest.param(ENVS[1], marks=pytest.mark.slow)])
 def test_swarm_shows_the_mean_of_all_painting_orders(env, atlases):
     trajectories = simulated(env, range(4))
     swarm = swarm_of(trajectories, atlases=atlases, env=env)

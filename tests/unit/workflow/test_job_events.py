@@ -65,6 +65,7 @@ def test_summary_names_what_jobs_without_shards_made(events, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_progress_line_precedes_the_summary_on_a_terminal(project):
     master, terminal = pty.openpty()
     words = ["-j", "1", "--config", "env=CartPole-v1", "episodes=100", "results=r"]

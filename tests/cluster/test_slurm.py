@@ -123,6 +123,32 @@ def test_suite_survives_the_death_of_a_node(project, cluster, once):
     assert timeless(project.folder / "results") == timeless(local.folder / "results")
 
 
+def test_preempted_jobs_run_again(project, cluster, once):
+    options = (*SLURM, "--group-components", "shard=4")
+    before = cluster.jobs()
+    process = start(project, cluster, *options, config=FILM)
+    made = project.folder / "results" / "trajectories"
+    cluster.wait(lambda: list(made.glob("*.npz")), "a shard is simulated", process)
+    lost = cluster.jobs("running", but=before)
+    whole = ("--partition=urgent", "--nodes=3", "--exclusive", "--wait", "--wrap", "sleep 5")
+    cluster.command("sbatch", "--output=/dev/null", *whole)
+    output, _ = process.communicate()
+    assert process.returncode == 0, output
+    assert lost and {cluster.facts(job)["Restarts"] for job in lost} == {"1"}
+    compare(project, once, FILM)
+
+
+def test_full_queue_only_delays_jobs(project, once):
+    cluster = Cluster("MaxJobCount=3\nMinJobAge=20")
+    log = cluster.folder / "slurmctld.log"
+    try:
+        run(project, cluster, *SLURM, "--group-components", "shard=1", config=FILM)
+        assert "MaxJobCount" in log.read_text(), "a job waited for its submission"
+    finally:
+        cluster.stop()
+    compare(project, once, FILM)
+
+
 PUMP = "def act(observations):\n    return (observations[:, 1] > 0).astype(int)\n"
 GREEDY = """
 import time

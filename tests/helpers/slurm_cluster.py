@@ -52,10 +52,12 @@ MpiDefault=none
 MailProg=/bin/true
 ReturnToService=2
 KillWait=2
-MinJobAge=3600
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 SlurmdParameters=config_overrides
 {nodes}
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE PriorityTier=1
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE PriorityTier=2
 """
 
 
@@ -65,8 +67,11 @@ class Cluster:
     `nodes` has the daemon of each node by its name.
     """
 
-    def __init__(self):
-        """Start the daemons and wait until the nodes take jobs, or skip if SLURM is not installed."""
+    def __init__(self, limits: str = "MinJobAge=3600"):
+        """Start the daemons and wait until the nodes take jobs, or skip if SLURM is not installed.
+
+        `limits` are lines of the configuration.
+        """
         missing = [name for name in _PROGRAMS if not shutil.which(name, path=_PATH)]
         if missing:
             pytest.skip(f"SLURM is not installed (slurm-wlm and munge): no {', '.join(missing)}")
@@ -94,7 +99,7 @@ class Cluster:
         lines = [_NODE.format(name=name, host=host, port=port) for name, port in nodes]
         names = {"host": host, "user": user, "folder": self.folder, "nodes": "\n".join(lines)}
         names |= {"controller": controller}
-        configuration.write_text(_CONFIGURATION.format(**names))
+        configuration.write_text(limits + _CONFIGURATION.format(**names))
         try:
             self._start()
         except BaseException:

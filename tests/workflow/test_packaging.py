@@ -103,7 +103,7 @@ def test_conda_environments_pin_the_imports_of_their_stages(environment):
     text = (REPOSITORY / "envs" / f"{environment}.yaml").read_text(encoding="utf-8")
     packages = set(re.findall(r"^ {6}- (\S+)$", text, re.M))
     stages = [name for name, stage in STAGES.items() if stage.conda == environment]
-    paths = [path for stage in stages for path in of_stage(stage)]
+    paths = {path for stage in stages for path in of_stage(stage)}
     # Snakemake itself runs where the workflow is planned.
     expected = imported_packages(paths) - THEIRS - {"torch", "snakemake"} | BY_NAME.get(
         environment, set()

@@ -6,15 +6,13 @@ plays the same.
 """
 
 import contextlib
-import faulthandler
 import inspect
 import os
-import signal
 import sys
 import textwrap
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -30,6 +28,7 @@ from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.drawing.frame_memo import FrameMemo
 from goalreel.environments.gymnasium_ids import find_spec, load_creator
 from goalreel.environments.registry import describe
+from goalreel.environments.time_limit import TimeLimitError, time_limit
 from goalreel.environments.wrappers import apply_wrappers
 from goalreel.errors import GoalreelError, quoted, unknown
 
@@ -49,27 +48,6 @@ def _reset_without_seed(reset: Callable[[], object], **_: object) -> tuple:
     """Return the observation and info of a `reset` that takes no seed and may return no info."""
     result = reset()
     return result if isinstance(result, tuple) else (result, {})
-
-
-class _TimeLimitError(BaseException):
-    """A call took too long. An environment's `except Exception` does not catch it."""
-
-
-def _time_out(*_: object) -> None:
-    raise _TimeLimitError
-
-
-@contextlib.contextmanager
-def _time_limit(seconds: int) -> Iterator[None]:
-    """Raise _TimeLimitError after some seconds, or end the process if Python cannot interrupt."""
-    signal.signal(signal.SIGALRM, _time_out)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    faulthandler.dump_traceback_later(seconds + 2, exit=True, file=sys.__stderr__)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        faulthandler.cancel_dump_traceback_later()
 
 
 def close_instance(env) -> None:
@@ -347,7 +325,7 @@ class Instance:
         """Call a method of the environment. Raises GoalreelError with the traceback if it fails."""
         limit = self.environment.max_step_seconds
         try:
-            with _time_limit(limit) if limit else contextlib.nullcontext():
+            with time_limit(limit) if limit else contextlib.nullcontext():
                 return function(*arguments, **named)
         except (GoalreelError, KeyboardInterrupt, MemoryError):
             raise
@@ -356,7 +334,7 @@ class Instance:
             advice = _OPENGL if method == "render" and "mujoco" in sys.modules else ""
             advice = _SEEDS if "2**32" in str(error) else advice  # of NumPy's RandomState
             problem, fix = f"raised {type(error).__name__}", f"Correct its code.\n{trace}{advice}"
-            if isinstance(error, _TimeLimitError):
+            if isinstance(error, TimeLimitError):
                 problem = f"took more than {limit} s (max_step_seconds)"
             raise self._error(method, problem, fix) from None
         finally:

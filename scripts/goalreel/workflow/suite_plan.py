@@ -15,7 +15,6 @@ from goalreel.workflow.suite import SuiteRun, folder_name
 
 # The stages of each run whose files a stage of the suite reads.
 _READ = {"compare": ("episodes", "simulate", "render"), "index": ("episodes", "stills", "report")}
-_READ["verify"] = ()
 
 
 class SuitePlan(Plan):
@@ -88,7 +87,7 @@ class SuitePlan(Plan):
         """Yield the plan and the stage that make the files that a job reads."""
         for name in self.rows[wildcards["row"]] if stage == "compare" else self._plans:
             plan = self._plans[name]
-            yield from ((plan, maker) for maker in _READ[stage] if maker in plan.stages)
+            yield from ((plan, maker) for maker in _READ.get(stage, ()) if maker in plan.stages)
 
     @property
     def comparisons(self) -> list[str]:

@@ -121,7 +121,7 @@ LAKE = {"env": "FrozenLake-v1", "shard_size": 2}
 SELECTED = LAKE | {"film": {"select": {"worst": 4}}}
 # For each run another one that differs only in its seeds.
 RUNS = {
-    "viewed": (VIEWED, {"seed": 7}, (*TARGETS, "lock")),
+    "viewed and locked": (VIEWED, {"seed": 7}, (*TARGETS, "lock")),
     "drawn with views": (LAKE | {"seeds": "0-5"}, {"seeds": "6-11"}, ("clips", "grid", "report")),
     "selected": (SELECTED | {"seeds": "0-9"}, {"seeds": "10-19"}, ("all", "stills")),
 }
@@ -157,22 +157,11 @@ def found(project: Project, config: dict) -> set[Path]:
     return {path for path, file in files if not file.is_ok}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("run", RUNS)
-@trials(12)
-def test_verify_finds_damage_without_new_time_stamp(once, tmp_path, run, trial):
-    """After a finished run `verify` finds the damage of any file, and the files of another run."""
-    config, change, targets = RUNS[run]
-    made = once(run, lambda new: new.run("-j", "2", *targets, config=config))
-    other = once(f"other {run}", lambda new: new.run("-j", "2", *targets, config=config | change))
-    project, rng = made.copied(tmp_path / "project"), generator(run, trial)
-    results = project.folder / "results"
-    files, others = content(results), content(other.folder / "results")
-    sound = {verdict.stage: verdict.status for verdict in verified(project, config)}
-    remarks = {"", "every frame decoded", "every episode played again"}
-    assert {status.removeprefix("ok").strip(", ") for status in sound.values()} <= remarks
-    for place in range(30):
-        kind = rng.choice([cut, flipped, zeroed, longer, *SWAPS])
+def damage(project: Project, config: dict, others: dict, rng, kinds: list, count: int) -> None:
+    """Damage and restore results, and check that `verify` finds each damage and nothing else."""
+    results, files = project.folder / "results", content(project.folder / "results")
+    for place in range(count):
+        kind = rng.choice(kinds)
         new = damaged(kind, files, others, rng)
         for name, changed in new.items():
             replaced(results / name, changed, keep_times=True)
@@ -181,3 +170,24 @@ def test_verify_finds_damage_without_new_time_stamp(once, tmp_path, run, trial):
         for name in new:
             replaced(results / name, files[name], keep_times=True)
     assert not found(project, config)
+
+
+def test_verify_finds_some_damage_without_new_time_stamp(viewed, tmp_path):
+    kinds = [cut, flipped, zeroed, longer, "swap"]
+    damage(viewed.copied(tmp_path / "project"), VIEWED, {}, generator("some"), kinds, 6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", RUNS)
+@trials(12)
+def test_verify_finds_damage_without_new_time_stamp(once, tmp_path, run, trial):
+    """After a finished run `verify` finds the damage of any file, and the files of another run."""
+    config, change, targets = RUNS[run]
+    made = once(run, lambda new: new.run("-j", "2", *targets, config=config))
+    other = once(f"other {run}", lambda new: new.run("-j", "2", *targets, config=config | change))
+    project = made.copied(tmp_path / "project")
+    sound = {verdict.stage: verdict.status for verdict in verified(project, config)}
+    remarks = {"", "every frame decoded", "every episode played again"}
+    assert {status.removeprefix("ok").strip(", ") for status in sound.values()} <= remarks
+    others, kinds = content(other.folder / "results"), [cut, flipped, zeroed, longer, *SWAPS]
+    damage(project, config, others, generator(run, trial), kinds, 30)

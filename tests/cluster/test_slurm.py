@@ -1,5 +1,6 @@
 """Films by a real SLURM have the bytes of a local run, also after cancels, kills and edits."""
 
+import shutil
 import signal
 from pathlib import Path
 
@@ -109,13 +110,13 @@ def test_suite_survives_the_death_of_a_node(project, cluster, once):
     lost = cluster.wait(lambda: cluster.command(*busy).split(), "node2 works", process)
     cluster.kill_node("node2")
     try:
-        down = ("sinfo", "-h", "--nodes=node2", "-o", "%T")
-        cluster.wait(lambda: "down" in cluster.command(*down), "node2 is down", process)
+        # SLURM 22.05 shows the node as down only if all of its cores were busy.
+        requeued = lambda: all(cluster.facts(job)["Restarts"] == "1" for job in lost)  # noqa: E731
+        cluster.wait(requeued, "the jobs of node2 are requeued", process)
         output, _ = process.communicate()
         assert process.returncode == 0, output
     finally:
         cluster.nodes["node2"] = cluster.start_node("node2")
-    assert all(cluster.facts(job).get("Restarts") != "0" for job in lost)
     local = once(
         "local suite of 20",
         lambda fresh: fresh.run("-j", "2", config=config | {"policy": "random"}),
@@ -194,6 +195,7 @@ def test_job_rejects_code_edited_after_submission(project, cluster):
     assert not (project.folder / TRAJECTORIES).exists()
 
 
+@pytest.mark.skipif(shutil.which("rsync") is None, reason="needs rsync (apt-get install rsync)")
 def test_film_through_node_disks_equals_local_film(project, cluster, once, tmp_path):
     scratch = tmp_path / "node"
     options = ("--workflow-profile", "profiles/slurm-scratch", *QUICK, *WITHOUT_ACCOUNTS)

@@ -12,6 +12,7 @@ written after each environment.
     python -m benchmarks.film.environments                               two hours
     python -m benchmarks.film.environments --episodes 2 --runs 1         a first try
     python -m benchmarks.film.environments --envs CartPole-v1 ALE/Pong-v5
+    python -m benchmarks.film.environments --others --cores 1     those of other packages
 
 MuJoCo renders without a screen by OSMesa (Debian: libosmesa6).
 """
@@ -66,6 +67,14 @@ ALL_FILMS = (
     Film("CarRacing-v3", 100, 3, max_episode_steps=1000, variant="long"),
     Film("HalfCheetah-v5", 100, 3, max_episode_steps=300, variant="long"),
 )
+# They need packages that envs/locks/bench.txt does not have: highway-env, miniworld,
+# pybullet_envs_gymnasium, and gymnasium-robotics with mujoco<3.12.
+OTHER_FILMS = (
+    Film("highway_env:highway-v0", 20, 5, max_episode_steps=20),
+    Film("pybullet_envs_gymnasium:HalfCheetahBulletEnv-v0", 20, 5, max_episode_steps=30),
+    Film("miniworld:MiniWorld-Hallway-v0", 20, 5, max_episode_steps=100),
+    Film("gymnasium_robotics:FetchReach-v4", 20, 5, max_episode_steps=30),
+)
 _NUM_ENVS = 8  # side by side in EnvPool, so that the cost of a call does not count
 
 
@@ -99,6 +108,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parse(argv)
     osmesa = ctypes.util.find_library("OSMesa")
     os.environ.setdefault("MUJOCO_GL", "osmesa" if osmesa else "egl")
+    os.environ.setdefault("PYGLET_HEADLESS", "true")  # MiniWorld's
     head = header(options.cores)
     found: list[Found] = []
     for film in options.films:
@@ -106,7 +116,8 @@ def main(argv: list[str] | None = None) -> None:
         with place as folder, contextlib.chdir(folder):  # MuJoCo writes its log there
             found.append(measure(film, Path(folder), options))
         rows = [cells(each, options.cores) for each in found]
-        write_table(options.output / "environments", head, rows, notes(found, options))
+        name = "other_environments" if options.others else "environments"
+        write_table(options.output / name, head, rows, notes(found, options))
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -115,13 +126,17 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     names = [film.name for film in ALL_FILMS]
     add("--episodes", type=int, default=1000, help="episodes per environment (20 to 1000)")
     add("--peer-episodes", type=int, default=100, help="episodes of the peers")
-    add("--envs", nargs="+", choices=names, default=names, metavar="ENV", help=", ".join(names))
+    others = [film.name for film in OTHER_FILMS]
+    known = [*names, *others]
+    add("--envs", nargs="+", choices=known, metavar="ENV", help=", ".join(known))
+    add("--others", action="store_true", help="films of other packages, in a table of their own")
     add("--cores", type=int, default=2, help="cores of goalreel's second film (2)")
     chosen = options.parse_args(argv)
     if chosen.cores > available_cores():
         options.error(f"--cores {chosen.cores}: This machine offers {available_cores()}.")
+    films = OTHER_FILMS if chosen.others else ALL_FILMS
     chosen.films = []
-    for film in (film for film in ALL_FILMS if film.name in chosen.envs):
+    for film in (film for film in films if film.name in (chosen.envs or known)):
         episodes = min(film.episodes, chosen.episodes)
         played = min(film.peer_episodes, chosen.peer_episodes, episodes)
         chosen.films.append(replace(film, episodes=episodes, peer_episodes=played))

@@ -132,6 +132,7 @@ CODE_EDITS = {  # modules of each stage, and unrelated ones
     "goalreel/report/plots.py": {"plots": 1, "report": 1},
     "goalreel/report/model_card.py": {"model_card": 1},
     "goalreel/report/templates/colors.css": {"report": 1},
+    "goalreel/environments/dimension_names.toml": {"plots": 1, "report": 1},
     "goalreel/report/compare.py": NOTHING,
     "goalreel/recorders/record_video.py": NOTHING,
     "goalreel/environments/drawing/frame_memo.py": NOTHING,

@@ -1,4 +1,4 @@
-"""A server that has imported Snakemake and forks for each run.
+"""A server that has imported Snakemake, and what a run imports later, and forks for each run.
 
 The imports take longer than a dry run, and the tests have hundreds of runs. Runs that a test stops,
 or that use another Python, start as a user starts them: see project.Project.start.
@@ -14,7 +14,8 @@ from pathlib import Path
 
 _SERVER = """
 import json, os, sys
-import snakemake.cli
+import imageio_ffmpeg, numpy, PIL.Image, requests, smart_open
+import snakemake.cli, snakemake.profiles, snakemake.report.html_reporter, snakemake.storage
 program = os.path.join(os.path.dirname(snakemake.__file__), "__main__.py")
 for line in sys.stdin:
     asked = json.loads(line)

@@ -58,8 +58,11 @@ def film(folder, stages=tuple(FILM), **options):
     "options",
     [
         CART | {"film": {"select": {"worst": 5}}},
-        {"env": "LunarLander-v3", "episodes": 9, "film": {"select": [2, 8]}, "shard_size": 1},
         {"env": "MountainCar-v0", "episodes": 50, "film": {"select": {"rarest": 3}}} | RANDOM_CAR,
+        pytest.param(
+            {"env": "LunarLander-v3", "episodes": 9, "film": {"select": [2, 8]}, "shard_size": 1},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda options: options["env"],
 )

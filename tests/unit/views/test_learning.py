@@ -155,7 +155,10 @@ def learner_of(env, folder):
     return policy, read_learner(policy, None)
 
 
-@pytest.mark.parametrize(("env", "scale"), [("CartPole-v1", 1), ("ALE/Freeway-v5", 3)])
+@pytest.mark.parametrize(
+    ("env", "scale"),
+    [("CartPole-v1", 1), pytest.param("ALE/Freeway-v5", 3, marks=pytest.mark.slow)],
+)
 def test_learning_film_of_gymnasium_env_has_frames_and_caption(env, scale, tmp_path):
     """The film uses the run's arguments, time limit and title cards."""
     policy, learner = learner_of(env, tmp_path)

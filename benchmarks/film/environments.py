@@ -6,13 +6,14 @@
     goalreel         from the start of `snakemake` to its end, title cards and captions
 
 goalreel plays first, on one core and on --cores. The others replay its seeds and actions on one
-core each (EnvPool plays episodes of its own). The table is environments.csv and environments.md,
-written after each environment.
+core each (EnvPool plays episodes of its own). The table is TABLE.csv and TABLE.md, written after
+each environment.
 
     python -m benchmarks.film.environments                               two hours
     python -m benchmarks.film.environments --episodes 2 --runs 1         a first try
     python -m benchmarks.film.environments --envs CartPole-v1 ALE/Pong-v5
-    python -m benchmarks.film.environments --others --cores 1     those of other packages
+    python -m benchmarks.film.environments --table other_environments --cores 1
+    python -m benchmarks.film.environments --table cores --cores 2 4 8 16    larger films
 
 MuJoCo renders without a screen by OSMesa (Debian: libosmesa6).
 """
@@ -38,6 +39,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.film.replays import (
+    BALANCE,
     FILMS,
     Episode,
     Film,
@@ -75,6 +77,19 @@ OTHER_FILMS = (
     Film("miniworld:MiniWorld-Hallway-v0", 20, 5, max_episode_steps=100),
     Film("gymnasium_robotics:FetchReach-v4", 20, 5, max_episode_steps=30),
 )
+# Films that are large enough for many cores.
+CORES_FILMS = (
+    Film("CartPole-v1", 1000, 5, rule=BALANCE),
+    Film("LunarLander-v3", 600, 20),
+    Film("ALE/Breakout-v5", 300, 20),
+    Film("minigrid:MiniGrid-DoorKey-8x8-v0", 1500, 20, max_episode_steps=100),
+    Film("CarRacing-v3", 80, 5, max_episode_steps=100),
+)
+TABLES = {"environments": ALL_FILMS, "other_environments": OTHER_FILMS, "cores": CORES_FILMS}
+_DETAILS = {  # columns that the table `cores` leaves out
+    *("floor, µs", "floor, frames/s", "EnvPool, frames/s", "goalreel adds, µs"),
+    *("jobs' starts, µs", "cache, bytes/frame", "film, bytes/frame", "peak, MiB"),
+}
 _NUM_ENVS = 8  # side by side in EnvPool, so that the cost of a call does not count
 
 
@@ -110,33 +125,34 @@ def main(argv: list[str] | None = None) -> None:
     os.environ.setdefault("MUJOCO_GL", "osmesa" if osmesa else "egl")
     os.environ.setdefault("PYGLET_HEADLESS", "true")  # MiniWorld's
     head = header(options.cores)
+    left_out = _DETAILS if options.table == "cores" else ()
+    places = [place for place, name in enumerate(head) if name not in left_out]
     found: list[Found] = []
     for film in options.films:
         place = tempfile.TemporaryDirectory(prefix="goalreel-environments-")
         with place as folder, contextlib.chdir(folder):  # MuJoCo writes its log there
             found.append(measure(film, Path(folder), options))
         rows = [cells(each, options.cores) for each in found]
-        name = "other_environments" if options.others else "environments"
-        write_table(options.output / name, head, rows, notes(found, options))
+        table = [[row[place] for place in places] for row in (head, *rows)]
+        write_table(options.output / options.table, table[0], table[1:], notes(found, options))
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Return the options of a command line, with the chosen films."""
     add = (options := parser(__doc__)).add_argument
-    names = [film.name for film in ALL_FILMS]
-    add("--episodes", type=int, default=1000, help="episodes per environment (20 to 1000)")
+    add("--table", choices=TABLES, default="environments", help="which films (%(default)s)")
+    add("--episodes", type=int, default=3000, help="most episodes of a film (%(default)s)")
     add("--peer-episodes", type=int, default=100, help="episodes of the peers")
-    others = [film.name for film in OTHER_FILMS]
-    known = [*names, *others]
-    add("--envs", nargs="+", choices=known, metavar="ENV", help=", ".join(known))
-    add("--others", action="store_true", help="films of other packages, in a table of their own")
-    add("--cores", type=int, default=2, help="cores of goalreel's second film (2)")
+    add("--envs", nargs="+", metavar="ENV", help="only these films of the table")
+    add("--cores", type=int, nargs="+", default=[2], help="cores of goalreel's other films (2)")
     chosen = options.parse_args(argv)
-    if chosen.cores > available_cores():
-        options.error(f"--cores {chosen.cores}: This machine offers {available_cores()}.")
-    films = OTHER_FILMS if chosen.others else ALL_FILMS
+    if max(chosen.cores) > available_cores():
+        options.error(f"--cores {max(chosen.cores)}: This machine offers {available_cores()}.")
+    films = {film.name: film for film in TABLES[chosen.table]}
+    if unknown := set(chosen.envs or ()) - films.keys():
+        options.error(f"--envs: No {', '.join(unknown)} in {chosen.table}: {', '.join(films)}.")
     chosen.films = []
-    for film in (film for film in films if film.name in (chosen.envs or known)):
+    for film in (films[name] for name in chosen.envs or films):
         episodes = min(film.episodes, chosen.episodes)
         played = min(film.peer_episodes, chosen.peer_episodes, episodes)
         chosen.films.append(replace(film, episodes=episodes, peer_episodes=played))
@@ -168,7 +184,7 @@ def measure(film: Film, folder: Path, options: argparse.Namespace) -> Found:
 
     start = goalreel(replace(film, episodes=1, max_episode_steps=1), folder / "start", 1)
     found = Found(film, start, {})
-    names = {f"goalreel, -j {cores}": cores for cores in (1, options.cores)}
+    names = {f"goalreel, -j {cores}": cores for cores in (1, *options.cores)}
     contenders = {name: partial(ours, cores) for name, cores in names.items()}
     contenders |= {"floor": partial(peer, step_and_render), "EnvPool": pool}
     contenders["RecordVideo"] = partial(peer, record_video)
@@ -263,18 +279,18 @@ def env_pool(film: Film, episodes: Sequence[Episode], folder: Path) -> Taken:
 # The table
 
 
-def header(cores: int) -> list[str]:
+def header(cores: Sequence[int]) -> list[str]:
     """Return the table's header."""
     return [
         *("environment", "episodes", "frames", "floor, µs", "floor, frames/s"),
         *("RecordVideo, frames/s", "EnvPool, frames/s"),
-        *("goalreel, 1 core, frames/s", f"goalreel, {cores} cores, frames/s"),
+        *("goalreel, 1 core, frames/s", *(f"goalreel, {n} cores, frames/s" for n in cores)),
         *("to RecordVideo", "goalreel adds, µs", "jobs' starts, µs"),
         *("cache, bytes/frame", "film, bytes/frame", "peak, MiB"),
     ]
 
 
-def cells(found: Found, cores: int) -> list[str]:
+def cells(found: Found, cores: Sequence[int]) -> list[str]:
     """Return an environment's cells, empty if nothing was measured."""
     floor = statistics.median(1e6 * taken.cpu / taken.frames for taken in found.taken["floor"])
     speeds = {
@@ -291,8 +307,9 @@ def cells(found: Found, cores: int) -> list[str]:
     ]
     return [
         *(found.film.name, str(found.film.episodes), str(run.frames), f"{floor:.0f}", *shown),
-        *(digits(speeds[1]), digits(speeds[cores])),
-        *(f"{speeds[cores] / speeds['RecordVideo']:.2f}", f"{own - floor:.0f}", f"{starts:.0f}"),
+        *(digits(speeds[count]) for count in (1, *cores)),
+        f"{speeds[cores[-1]] / speeds['RecordVideo']:.2f}",
+        *(f"{own - floor:.0f}", f"{starts:.0f}"),
         *(f"{run.cache / run.frames:.0f}", f"{run.film / run.film_frames:.0f}"),
         f"{peak / 2**20:.0f}",
     ]
@@ -316,26 +333,30 @@ def notes(found: list[Found], options: argparse.Namespace) -> list[str]:
     limits = ", ".join(f"{name} {limit}" for name, limit in steps if limit)
     played = ", ".join(f"{each.film.name} {each.film.peer_episodes}" for each in found)
     fresh = ", ".join(each.film.name for each in found if each.film.fresh)
-    return [
+    about = [
         f"{medians(options.runs)}, wall-clock time if no other is named. Random policies, CartPole "
         f"balanced. Most steps of an episode: {limits or 'as registered'}.",
         "Frames are goalreel's, without title cards. The peers replay some of the episodes, "
         f"spread over the film, on one core, and every reward was compared: {played} episodes."
         + f" Each episode of {fresh} gets a new instance."
         * bool(fresh),
+        "RecordVideo: one process at its defaults (x264's preset medium, an MP4 for each "
+        "episode), its start not timed.",
+        "goalreel: the whole workflow, title cards and captions included, frames not enlarged. To "
+        f"RecordVideo: how many times as many frames per second on {options.cores[-1]} cores.",
+    ]
+    details = [
         "floor: Gymnasium's step and render only, in µs of CPU time per frame, and frames per "
-        "second on one core. RecordVideo: one process at its defaults (x264's preset medium, an "
-        "MP4 for each episode), its start not timed.",
+        "second on one core.",
         "EnvPool: its own step and render on one thread, eight environments side by side, as many "
         "steps in episodes of its own, into x264's preset ultrafast, its start not timed.",
-        "goalreel: the whole workflow, title cards and captions included, frames not enlarged. To "
-        f"RecordVideo: how many times as many frames per second on {options.cores} cores.",
         "goalreel adds: µs of CPU time per frame of all jobs on one core, without ffmpeg, the "
         "floor, the jobs' starts (taken from a film of one step) and Snakemake's own time.",
         "peak: of goalreel's largest Python process, without ffmpeg.",
         *(each.reason for each in found if each.reason),
         f"MuJoCo renders by MUJOCO_GL={os.environ['MUJOCO_GL']}.",
     ]
+    return about if options.table == "cores" else [*about, *details]
 
 
 if __name__ == "__main__":

@@ -73,7 +73,9 @@ ALL_FILMS = (
 # pybullet_envs_gymnasium, and gymnasium-robotics with mujoco<3.12.
 OTHER_FILMS = (
     Film("highway_env:highway-v0", 20, 5, max_episode_steps=20),
-    Film("pybullet_envs_gymnasium:HalfCheetahBulletEnv-v0", 20, 5, max_episode_steps=30),
+    Film(
+        "pybullet_envs_gymnasium:HalfCheetahBulletEnv-v0", 20, 5, max_episode_steps=30, fresh=True
+    ),
     Film("miniworld:MiniWorld-Hallway-v0", 20, 5, max_episode_steps=100),
     Film("gymnasium_robotics:FetchReach-v4", 20, 5, max_episode_steps=30),
 )

@@ -117,6 +117,7 @@ def replayed(film: Film, episodes: Sequence[Episode]):
 
         def reset(self, **_):
             if film.fresh:
+                self.env.close()  # PyBullet has one simulation for all instances
                 self.env = make(film)
             self.step_index = 0
             return self.env.reset(seed=episodes[self.number].seed)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import TARGETS, VIEWED
 from project import Project
-from trials import SHARDS, SMALL, forget, generator, recover, replaced, sampled, trials, verified
+from trials import SHARDS, SMALL, forget, generator, recover, replaced, trials, verified
 
 END = ("film.mp4", "episodes.csv", "attempts.csv", "tables.json")
 # The results that a run has not made yet when it is about to read the file.
@@ -67,7 +67,8 @@ MIDDLE += [("another shard", kind) for kind in KINDS]
 MIDDLE += [(whose, kind) for whose, (_, kinds) in OTHERS.items() for kind in kinds]
 
 
-@pytest.mark.parametrize(("damage", "kind"), sampled(MIDDLE))
+@pytest.mark.slow
+@pytest.mark.parametrize(("damage", "kind"), MIDDLE)
 @trials(2)
 def test_run_rejects_or_rebuilds_damaged_file(
     filmed, once, expected, tmp_path, damage, kind, trial

@@ -33,6 +33,8 @@ from goalreel.workflow.stages import FILM
 
 CART = {"env": "CartPole-v1", "episodes": 90, "shard_size": 2}
 RANDOM_CAR = {"policy": {"name": "pump", "epsilon": 0.3}}
+CAR = RANDOM_CAR | {"env": "MountainCar-v0", "episodes": 50, "film": {"select": {"rarest": 3}}}
+LANDER = {"env": "LunarLander-v3", "episodes": 9, "film": {"select": [2, 8]}, "shard_size": 1}
 
 
 def film(folder, stages=tuple(FILM), **options):
@@ -58,11 +60,7 @@ def film(folder, stages=tuple(FILM), **options):
     "options",
     [
         CART | {"film": {"select": {"worst": 5}}},
-        {"env": "MountainCar-v0", "episodes": 50, "film": {"select": {"rarest": 3}}} | RANDOM_CAR,
-        pytest.param(
-            {"env": "LunarLander-v3", "episodes": 9, "film": {"select": [2, 8]}, "shard_size": 1},
-            marks=pytest.mark.slow,
-        ),
+        *(pytest.param(options, marks=pytest.mark.slow) for options in (LANDER, CAR)),
     ],
     ids=lambda options: options["env"],
 )

@@ -23,7 +23,8 @@ EPISODES = {"seed": 7, "episodes": 2, "reaches": "null", "max_episode_steps": 50
 
 
 @pytest.mark.parametrize(
-    ("env", "actions"), [(DISCRETE, 3), pytest.param(PONG, 6, marks=NEEDS_ALE)]
+    ("env", "actions"),
+    [pytest.param(DISCRETE, 3, marks=pytest.mark.slow), pytest.param(PONG, 6, marks=NEEDS_ALE)],
 )
 def test_pixel_film_equals_gymnasium_for_any_shard_size(env, actions, project, tmp_path):
     path = random_policy(tmp_path / "policy.npz", env, actions)

@@ -93,9 +93,13 @@ def play(envs, steps, seed=None):
     envs.close()
 
 
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @pytest.mark.parametrize(
-    "kind", [SyncVectorEnv, pytest.param(AsyncVectorEnv, marks=pytest.mark.slow)]
+    ("kind", "mode"),
+    [
+        (SyncVectorEnv, AutoresetMode.NEXT_STEP),
+        pytest.param(SyncVectorEnv, AutoresetMode.SAME_STEP, marks=pytest.mark.slow),
+        *(pytest.param(AsyncVectorEnv, mode, marks=pytest.mark.slow) for mode in MODES),
+    ],
 )
 def test_each_episode_is_a_video_up_to_its_last_frame(tmp_path, kind, mode):
     order, told = started_episodes(3, mode, 30), []

@@ -1,4 +1,4 @@
-"""Jumping clocks and unusual folder names do not change the results."""
+"""Clocks and folder names do not change the results, and another libm stops the run."""
 
 import os
 import time
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import HARSH
 from project import Project
-from trials import SMALL, recover, trials
+from trials import SMALL, forget, recover, trials
 
 pytestmark = pytest.mark.slow
 NEWLINE = HARSH + "\nand 'a second' line"
@@ -41,3 +41,17 @@ def test_run_accepts_jumping_clock(project, expected, offset):
     made = (project.folder / "results" / "frames" / "00000.npz").stat().st_mtime
     assert abs(made - time.time()) > 20 * HOUR
     recover(project, expected)
+
+
+@pytest.mark.skipif(
+    " fma " not in Path("/proc/cpuinfo").read_text(encoding="utf-8"),
+    reason="needs a processor on which glibc chooses between two versions of math.cos",
+)
+def test_shards_of_another_libm_are_rejected_by_name(project):
+    project.run("-j", "2", "--until", "simulate", config=SMALL)
+    forget(project, "trajectories/00001.npz")
+    other = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX2_Usable,-FMA_Usable"}
+    output = project.fail("-j", "2", config=SMALL, **other)
+    assert "trajectories/00001.npz: Simulated with a libm that rounds differently" in output
+    forget(project, "trajectories/00001.npz")
+    project.run("-j", "2", config=SMALL)

@@ -1,7 +1,7 @@
 """The workflow in a folder of its own, and runs of it as a user would start them."""
 
-import hashlib
-import importlib.util
+import compileall
+import contextlib
 import os
 import py_compile
 import re
@@ -34,22 +34,30 @@ def _heed_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _lend_bytecode(folder: Path, cache: Path) -> None:
-    """Copy bytecode next to the sources, compiled once for all projects.
+def _sources(cache: Path) -> Path:
+    """Return a folder with the sources and their bytecode, made once for all projects.
 
     Otherwise the first jobs of thousands of projects would compile their imports.
     """
-    mode = py_compile.PycInvalidationMode.CHECKED_HASH
-    for source in folder.rglob("*.py"):
-        kept = cache / "bytecode" / f"{hashlib.sha256(source.read_bytes()).hexdigest()}.pyc"
-        if not kept.exists():
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            own = kept.with_suffix(f".{os.getpid()}")
-            py_compile.compile(str(source), str(own), invalidation_mode=mode)
-            own.replace(kept)
-        target = Path(importlib.util.cache_from_source(str(source)))
-        target.parent.mkdir(exist_ok=True)
-        shutil.copyfile(kept, target)
+    made = cache / "sources"
+    if not made.exists():
+        own, ignore = cache / f"sources.{os.getpid()}", shutil.ignore_patterns("__pycache__")
+        own.mkdir(parents=True)
+        for name in SOURCES:
+            if (source := REPOSITORY / name).is_dir():
+                shutil.copytree(source, own / name, ignore=ignore)
+            else:
+                shutil.copyfile(source, own / name)
+        mode = py_compile.PycInvalidationMode.CHECKED_HASH
+        compileall.compile_dir(own, quiet=1, invalidation_mode=mode)
+        with contextlib.suppress(OSError):  # another worker was faster
+            own.rename(made)
+    return made
+
+
+def _copy(source: Path, target: Path, option: str) -> None:
+    """Copy a folder or file ten times as fast as `shutil`."""
+    subprocess.run(["cp", option, source, target], check=True)
 
 
 def _words(options: Iterable[str], config: dict | None) -> list[str]:
@@ -81,19 +89,14 @@ class Project:
 
     def copied(self, folder: Path) -> "Project":
         """Return a copy with the results, their time stamps and Snakemake's metadata."""
-        shutil.copytree(self.folder, folder)
+        _copy(self.folder, folder, "-a")
         return Project.at(folder, self.cache)
 
     def restore(self, name: str) -> None:
         """Restore a source from the repository, with a new time stamp."""
-        source, target = REPOSITORY / name, self.folder / name
-        if source.is_dir():
-            shutil.rmtree(target, ignore_errors=True)
-            ignore = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(source, target, ignore=ignore, copy_function=shutil.copyfile)
-            _lend_bytecode(target, self.cache)
-        else:
-            shutil.copyfile(source, target)
+        target = self.folder / name
+        shutil.rmtree(target, ignore_errors=True)
+        _copy(_sources(self.cache) / name, target, "-R")
 
     def edit(self, name: str, old: str, new: str) -> None:
         """Replace a piece of a source, which must contain it."""

@@ -4,24 +4,26 @@ import hashlib
 
 import av
 import pandas as pd
+import pytest
 from conftest import SMALL, hashes
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 from project import Project
 
 
-def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, tmp_path):
+def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, user_cache, tmp_path):
     expected = hashes(filmed.folder / "results")
     assert len(expected) == 13
     # Processor features with special code in NumPy, to turn off.
     dispatched = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])
-    drawn_anew = tmp_path / "cache"  # and coded
     folder = tmp_path / "one core and a plain CPU"
     folder.mkdir()
-    other = Project(folder, drawn_anew)
+    other = Project(folder, user_cache)
+    other.cache = tmp_path / "cache"  # the atlas is drawn and coded anew
     other.run("-j", "1", config=SMALL, NPY_DISABLE_CPU_FEATURES=dispatched)
     assert hashes(folder / "results") == expected
 
 
+@pytest.mark.slow
 def test_film_does_not_depend_on_the_shard_size(filmed, project):
     def pictures(folder):
         with av.open(str(folder / "results" / "film.mp4")) as container:

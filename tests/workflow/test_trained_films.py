@@ -31,7 +31,7 @@ def test_pixel_film_equals_gymnasium_for_any_shard_size(env, actions, project, t
     policy = {"name": "trained", "file": str(path), "checkpoint": 100}
     named = f"{{name: trained, file: {path}, checkpoint: 100}}"
     files = [f"results/trajectories/0000{n}.npz" for n in range(2)]
-    targets = files if env == DISCRETE else ["all"]
+    targets = [*files, *(f.replace("trajectories", "frames") for f in files * (env == PONG))]
     config = EPISODES | {"env": env, "policy": named, "shard_size": 1}
     project.run("-j", "2", *targets, config=config)
     shards = [read_trajectories(project.folder / file) for file in files]

@@ -25,7 +25,7 @@ RARE_CASES = {
 }
 
 
-def compared(environment, count: int, seeds=range(3)) -> int:
+def compared(environment, count: int, seeds=range(2)) -> int:
     """Compare frames with an untouched Gymnasium instance; return the number of frames.
 
     The instances take turns, as sub-environments do.
@@ -62,7 +62,7 @@ def test_memo_frames_equal_env_render(name, kwargs, monkeypatch):
         pytest.importorskip("minigrid")
     # A small memory forgets some frames, which are then rendered again.
     monkeypatch.setattr(frame_memo, "_MAX_KEPT", 1 << 10)
-    assert compared(GymnasiumEnvironment(name, kwargs, max_episode_steps=60), 2) > 40
+    assert compared(GymnasiumEnvironment(name, kwargs, max_episode_steps=60), 2) > 20
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_composed_minigrid_frames_equal_env_render():
     assert len(names) > 100
     for name in names:
         made = GymnasiumEnvironment(f"minigrid:{name}", max_episode_steps=40)
-        assert compared(made, 1, range(2)) > 2
+        assert compared(made, 1) > 2
     for kwargs in ({"tile_size": 16}, {"tile_size": 12}, {"highlight": False}, {"agent_pov": True}):
         name = "minigrid:MiniGrid-DoorKey-8x8-v0"
         made = GymnasiumEnvironment(name, kwargs, max_episode_steps=40)

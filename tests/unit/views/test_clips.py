@@ -46,7 +46,7 @@ def attempts(tmp_path_factory, atlases) -> RunAttempts:
     folder = tmp_path_factory.mktemp("run")
     paths = [[folder / kind / f"{i:05d}.npz" for i in range(2)] for kind in ("t", "f")]
     for i, (trajectories_path, frames_path) in enumerate(zip(*paths, strict=True)):
-        trajectories = simulated(reaches=range(4 * i, 4 * i + 4), policy=SHAKY)
+        trajectories = simulated(reaches=range(2 * i, 2 * i + 2), policy=SHAKY)
         spec = parse_spec(json.dumps({"config": {"env": DISCRETE, "policy": SHAKY}}))
         write_trajectories(trajectories_path, replace(trajectories, spec=spec))
         write_cache(frames_path, rendered(trajectories, atlases))

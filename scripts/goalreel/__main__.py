@@ -67,7 +67,9 @@ def _film(given: argparse.Namespace) -> int:
     check_format(given.output)
     options = {name: getattr(given, name) for name in ("env", "policy", "episodes", "seed")}
     for word in given.set:
-        key, _, value = word.partition("=")
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise GoalreelError(f"--set {key}: Has no value. Write {key}=VALUE.")
         options = with_option(options, key, yaml.safe_load(value))
     if {"reaches", "seeds"} & options.keys():
         del options["episodes"]

@@ -116,6 +116,17 @@ def test_checkpoints_are_runs_in_the_order_of_steps(tmp_path, monkeypatch):
     assert first.options["results"] == "r/005000"
     assert [run.column for run in runs.values()] == ["5000", "20000", "100000"]
     assert all(run.is_checkpoint and run.row == "MountainCar-v0" for run in runs.values())
+    assert [*expand({"suite": {"checkpoint": f"{tmp_path}/*_steps.zip"}})] == list(runs)
+    (tmp_path / "again_5000_steps.zip").touch()
+    with pytest.raises(GoalreelError, match="again_5000.* and rl_model_5000.* have the same steps"):
+        expand({"suite": {"checkpoint": "*_steps.zip"}})
+
+
+def test_option_of_the_policy_is_an_axis():
+    runs = expand({"suite": {"policy.checkpoint": ["best", "last"]}, "policy": "trained"})
+    policies = [run.options["policy"] for run in runs.values()]
+    assert policies == [{"name": "trained", "checkpoint": name} for name in ("best", "last")]
+    assert [run.column for run in runs.values()] == ["best", "last"]
 
 
 def test_rl_zoo_folder_gives_a_run_for_each_model(tmp_path):

@@ -164,6 +164,7 @@ def test_command_films_and_names_what_is_wrong(tmp_path, user_cache):
     assert "Did you mean 'CartPole-v1'?" in command("film", "CartPol-v1", code=1)
     assert "Name the folder of a run." in command("report", "nothing", code=1)
     assert "Use .mp4, .gif or .webp." in command(*CART, "-o", "cart.avi", code=1)
+    assert "Write film.fps=VALUE." in command("film", "CartPole-v1", "--set", "film.fps", code=1)
     assert "invalid choice: 'flim'" in command("flim", code=2)
 
 

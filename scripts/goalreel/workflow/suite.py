@@ -13,8 +13,8 @@ from goalreel.errors import OptionError, quoted, suggest
 from goalreel.policies.parameters import POLICY_FILES, is_trained_here
 
 _LISTED = ("runs", "rl_zoo")  # keys of a suite that list its runs instead of an axis
-# A run has its own results folder, and no suite.
 _OWN = ("checkpoint", "training_seed")  # axes that are no options
+# A run has its own results folder, and no suite.
 _AXES = (*_OWN, *(key for key in Options.model_fields if key not in ("suite", "results")))
 _SEEDS = ("training_seed", "train.seed")  # axes of several trainings
 _STEPS = re.compile(r"\d+")
@@ -53,7 +53,9 @@ def expand(user_options: Mapping) -> dict[str, SuiteRun]:
                     hint = "" if is_option else suggest(first, (*_AXES, *_LISTED))
                     fix = hint or "Name another option."
                     raise OptionError(f"suite.{option}", f"{problem} {fix}")
-                run = with_option(run, option, value)
+                if option != "training_seed":  # which {training_seed} and train.seed stand for
+                    key = "policy.file" if option == "checkpoint" else option
+                    run = with_option(run, key, value)
             if "training_seed" in changes and _is_trained_here(run):
                 run = with_option(run, "train.seed", changes["training_seed"])
             runs[folder] = _place(run, labels)
@@ -152,8 +154,13 @@ def _label(value: object) -> str:
 
 def _checkpoints(pattern: str) -> dict[str, object]:
     """Return the files that match a pattern, by their number of steps in ascending order."""
-    numbers = {str(path): _STEPS.findall(path.stem) for path in Path().glob(pattern)}
-    files = {int(found[-1]): path for path, found in numbers.items() if found}
+    root, files = Path(pattern).anchor, {}
+    for path in sorted(Path(root).glob(pattern.removeprefix(root))):
+        if found := _STEPS.findall(path.stem):
+            if other := files.get(int(found[-1])):
+                problem = f"{other} and {path} have the same steps. Name files of one training."
+                raise OptionError("suite.checkpoint", problem)
+            files[int(found[-1])] = str(path)
     if not files:
         problem = f"No file matches {quoted(pattern)}. Correct it.\n  Searched: {Path.cwd()}"
         raise OptionError("suite.checkpoint", problem)
@@ -190,9 +197,6 @@ def _fill_in(value: object, labels: Mapping[str, str]) -> object:
 
 def with_option(run: Mapping, option: str, value: object) -> dict:
     """Return the options of a run with a new value for a dotted key."""
-    if option == "training_seed":  # for {training_seed} in other values, and for train.seed
-        return dict(run)
-    option = "policy.file" if option == "checkpoint" else option
     key, _, inner_key = option.partition(".")
     if not inner_key:
         return {**run, key: value}

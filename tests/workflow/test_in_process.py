@@ -200,5 +200,8 @@ def test_log_and_progress_call_the_given_functions(tmp_path, capsys):
     jobs = ["simulate"] * 3 + ["encode"] * 3 + ["concat", "episodes"]
     assert [line.split(":")[0] for line in lines] == jobs
     assert shown == [(5, "episode"), 2, 2, 1, "closed"]
-    goalreel.film("Acrobot-v1", **options)
+    shown.clear()
+    chosen = {"film": {"select": {"worst": 2}}, "episodes": 4}
+    goalreel.film("Acrobot-v1", progress=bar, **options | chosen)
+    assert shown[0] == (2, "episode") and sum(shown[1:-1]) == 2, "only episodes of the film count"
     assert capsys.readouterr() == ("", "")

@@ -170,12 +170,14 @@ def _make(
         for spec, options in plan.jobs(stage):
             if stage == plan.run.player and player is not None:
                 options["policy"] = player
-            first = spec.shard.get("first", 0) if stage == "simulate" else 0
+            is_film = stage == "simulate"  # `play` plays more episodes than the film shows
+            first = spec.shard["first"] if is_film else 0
+            counted = (lambda n, first=first: count(first + n)) if is_film else (lambda n: None)
             is_drawn = stage in ("atlas", "simulate", "render")
             draws = _DRAWING if is_drawn else contextlib.nullcontext()
-            with draws, logging_to(log, lambda n, first=first: count(first + n)):
+            with draws, logging_to(log, counted):
                 say(f"{stage}: {program(stage)(spec, **options)}")
-            if stage == "simulate":
+            if is_film:
                 count(first + spec.shard["count"])
 
 

@@ -105,8 +105,10 @@ def test_score_ends_a_training_that_plays_well(monkeypatch):
     assert referee.cells()[2:] == ["75,000", "19.0"]
 
 
-def test_score_ends_a_training_at_its_limit():
-    assert not to_score.Referee(limit=0).going(1, [], None)
+def test_score_evaluates_a_training_at_its_limit(monkeypatch):
+    monkeypatch.setattr(plain_dqn, "greedy_returns", lambda act: torch.tensor([-20.0]))
+    referee = to_score.Referee(limit=0)
+    assert not referee.going(1, [], None) and referee.cells()[3] == "-20.0"
 
 
 def test_score_resumes_after_finished_trainings(monkeypatch, tmp_path):

@@ -5,7 +5,6 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,6 @@ from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.environments.seeding import SEED_BITS
 from goalreel.policies.preprocessing import SIDE, WARPS, halve
 from goalreel.training.settings import Settings
-
-if TYPE_CHECKING:  # it needs PyTorch, and the checks of a plan do not
-    from goalreel.training.processes import Group
 
 _MAX_FRAMES = 18_000  # per game of ALE: five minutes, as in the evaluations of Mnih et al., 2015
 _LEAST_SIDE = 36  # pixels; smaller arrays are states, such as a board
@@ -57,8 +53,8 @@ class Envs:
     def close(self) -> None:
         """Free the resources of the environments."""
 
-    def exchange(self, group: "Group") -> None:
-        """Share what all processes have seen, after each iteration."""
+    def exchange(self, group) -> None:
+        """Share what all processes of a Group have seen, after each iteration."""
 
     def figures(self) -> dict[str, float]:
         """Return own columns of the table of progress."""
@@ -97,14 +93,6 @@ def episode_seeds(root: int, index: int) -> Iterator[int]:
         yield from (words >> np.uint64(64 - SEED_BITS)).astype(np.int64).tolist()
 
 
-def push_frames(stacks: np.ndarray, frames: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Add (num_envs, H, W) frames to stacks, (num_envs, stack, H, W); return the new stacks."""
-    # first: (num_envs,) bool, the environments whose stacks begin again with the frame repeated
-    after = np.concatenate([stacks[:, 1:], frames[:, None]], axis=1)
-    after[first] = frames[first][:, None]
-    return after
-
-
 class StackedFrames(Envs):
     """Environments whose observations are the latest frames of others'."""
 
@@ -120,9 +108,10 @@ class StackedFrames(Envs):
     def step(self, actions: np.ndarray) -> Step:
         """Step the environments."""
         step = self._envs.step(actions)
-        over = step.terminated | step.truncated
-        next_obs = push_frames(self.obs, self.sized(step.next_obs), np.zeros_like(over))
-        self.obs = push_frames(self.obs, self.sized(self._envs.obs), over)
+        next_obs = np.concatenate([self.obs[:, 1:], self.sized(step.next_obs)[:, None]], axis=1)
+        # The first frame of an episode fills the stack.
+        over, self.obs = step.terminated | step.truncated, next_obs.copy()
+        self.obs[over] = self.sized(self._envs.obs[over])[:, None]
         return Step(step.rewards, step.terminated, step.truncated, next_obs, step.ended)
 
     def close(self) -> None:
@@ -134,12 +123,10 @@ class GymnasiumEnvs(Envs):
     """Instances of any Gymnasium environment with discrete actions, stepped one after another."""
 
     def __init__(self, task: Task, frame_skip: int, seeds: list[Iterator[int]]):
-        self._environment = gymnasiums_environment(task.config)
-        self._envs = [self._environment.make(None) for _ in seeds]
-        self.num_actions, self._task, self._frame_skip = task.num_actions, task, frame_skip
-        space = self._envs[0].action_space
-        self._first_action = int(space.start)
-        self._seeds = seeds
+        environment = gymnasiums_environment(task.config)
+        self._envs = [environment.make(None) for _ in seeds]
+        self.num_actions, self._frame_skip, self._seeds = task.num_actions, frame_skip, seeds
+        self._first_action = int(self._envs[0].action_space.start)
         self._returns, self._steps = np.zeros(len(seeds)), np.zeros(len(seeds), int)
         self._observe = _observer(self._envs[0].observation_space)
         self.obs = np.stack([self._reset(index) for index in range(len(seeds))])
@@ -182,10 +169,9 @@ class AtariEnvs(Envs):
 
     def __init__(self, task: Task, settings: Settings, seed: int, indices: range):
         """Create and reset all games, each environment with its own seed."""
-        spec, kwargs = find_spec(task.config["env"]), task.config.get("env_kwargs") or {}
         emulator = importlib.import_module("ale_py")
         emulator.ALEInterface.setLoggerMode(emulator.LoggerMode.Error)  # no banner
-        values = spec.kwargs | kwargs
+        values = find_spec(task.config["env"]).kwargs | (task.config.get("env_kwargs") or {})
         self._env = importlib.import_module("ale_py.vector_env").AtariVectorEnv(
             values["game"],
             len(indices),

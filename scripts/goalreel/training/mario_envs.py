@@ -90,26 +90,24 @@ class MarioEnvs(Envs):
 
     def step(self, actions: np.ndarray) -> Step:
         """Take (num_envs,) actions, one game after another."""
-        rewards, terminated, truncated, next_obs, ended = [], [], [], [], []
+        rewards, terminated, next_obs, ended = [], [], [], []
         for index, (game, action) in enumerate(zip(self._games, actions.tolist(), strict=True)):
             before = game.base + game.env.x_pos, game.best
-            over = self._play(game, action)
+            over = self._play(game, action) or game.idle >= _PATIENCE
             position, is_flag = game.base + game.env.x_pos, game.env.flag_get
             reward = max(-10, min(10, position - before[0])) / _PIXELS + _DECISION
-            is_stuck = not over and game.idle >= _PATIENCE
-            reward += _FLAG if is_flag else _DEATH if over or is_stuck else 0.0
+            reward += _FLAG if is_flag else _DEATH if over else 0.0
             rewards.append(reward)
-            terminated.append(over or is_stuck)
-            truncated.append(False)
+            terminated.append(over)
             next_obs.append(game.stack)
             if self._starts:
-                self._starts.note(game, before[1], over or is_stuck, is_flag)
-            if over or is_stuck:
+                self._starts.note(game, before[1], over, is_flag)
+            if over:
                 figures = game.return_, game.steps, float(game.best), float(is_flag)
                 if game.from_reset:
                     ended.append(EndedGame(index, *figures))
                 self._games[index] = self._begin(game.env)
-        flags = np.array(terminated, bool), np.array(truncated, bool)
+        flags = np.array(terminated, bool), np.zeros(len(actions), bool)
         return Step(np.array(rewards, np.float32), *flags, np.stack(next_obs), tuple(ended))
 
     def _play(self, game: _Game, action: int) -> bool:

@@ -65,9 +65,6 @@ class ReplayBuffer:
         self._back = torch.arange(self._stack - 1, -1, -1, device=device)
         self._powers = gamma ** torch.arange(n_steps + 1.0, device=device)
 
-    def __len__(self) -> int:
-        return min(self.count, self.size) * self.num_envs
-
     def state(self) -> dict:
         """Return the state for `load`, without copying the arrays on a CPU."""
         return {"count": self.count, **self._rows}

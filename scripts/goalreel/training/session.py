@@ -1,6 +1,5 @@
 """A session of a training, in one of its processes, saved every `_SAVE_EVERY` seconds."""
 
-import os
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -67,8 +66,7 @@ class Record:
     def state(self) -> dict:
         """Return plain values and tensors."""
         kept = {step: _changed(weights, torch.from_numpy) for step, weights in self.kept.items()}
-        evaluations = [asdict(evaluation) for evaluation in self.evaluations]
-        return vars(self) | {"kept": kept, "evaluations": evaluations}
+        return asdict(self) | {"kept": kept}
 
     @classmethod
     def of(cls, state: Mapping) -> "Record":
@@ -126,7 +124,7 @@ class Session:
         """Train to the end; return False if the first process's `asked` got a signal's name."""
         record, first = self.record, self._group.rank == 0
         self._began = time.monotonic() - record.seconds
-        self._cpu = record.cpu_seconds / self._group.size - _cpu_seconds()
+        self._cpu = record.cpu_seconds / self._group.size - time.process_time()
         self._logged, written = (record.seconds, record.decisions), time.monotonic()
         total, table = self.settings.total_timesteps, self._saved.with_name("progress.csv")
         progress = Progress(record.rows, total, table) if first else None
@@ -177,7 +175,7 @@ class Session:
     def _log(self, progress: Progress | None, evaluation: Evaluation | None = None) -> None:
         """Write a row of the table, with the means of all processes."""
         record, algorithm = self.record, self._algorithm
-        cpu = torch.tensor([self._cpu + _cpu_seconds()], dtype=torch.float64)
+        cpu = torch.tensor([self._cpu + time.process_time()], dtype=torch.float64)
         record.cpu_seconds = self._group.sum(cpu).item()
         games = sum(self._group.gather(self._games), [])
         (seconds, decisions), record.updates = self._logged, algorithm.updates
@@ -252,7 +250,3 @@ def computes_in_half(device: torch.device) -> bool:
     """Return whether a device has instructions for half precision, instead of emulating it."""
     abilities = torch.cpu.get_capabilities()  # "avx512_bf16", "amx_bf16" and such
     return device.type != "cpu" or any(has for name, has in abilities.items() if "bf16" in name)
-
-
-def _cpu_seconds() -> float:
-    return sum(os.times()[:2])

@@ -94,21 +94,20 @@ def _bounds(task: Task, settings: Settings) -> dict[str, np.float32]:
 
 def make_envs(task: Task, settings: Settings, seed: int, indices: range) -> Envs:
     """Return the environments with the given indices; those of a seed and an index always equal."""
-    env, stack = task.config["env"], task.preprocessing["stack"]
-    name = env.rpartition(":")[2]
+    name = task.config["env"].rpartition(":")[2]
     if name.startswith("SuperMarioBros-"):
         from goalreel.training.mario_envs import MarioEnvs
 
         return MarioEnvs(task, settings, seed, indices)
+    seeds = [episode_seeds(seed, n) for n in indices]
     if settings.pixels:
         from goalreel.training.mountain_car_envs import CarPixelEnvs
 
-        envs = CarPixelEnvs(settings.frame_skip, [episode_seeds(seed, n) for n in indices])
+        envs = CarPixelEnvs(settings.frame_skip, seeds)
     elif name.startswith("ALE/"):
         envs = AtariEnvs(task, settings, seed, indices)
     else:
-        seeds = [episode_seeds(seed, n) for n in indices]
         envs = GymnasiumEnvs(task, settings.frame_skip, seeds)
     if not task.is_pixels:
         return envs
-    return StackedFrames(envs, stack, task.preprocessing["background"])
+    return StackedFrames(envs, task.preprocessing["stack"], task.preprocessing["background"])

@@ -33,10 +33,9 @@ def model_card(spec, frames: Shards, trajectories: Shards, readme, replay, resul
     else:
         chosen = list(filmed.episodes(select_episodes(trigger, filmed.rows).tolist()))
         if not chosen:
-            count = len(filmed)
             raise GoalreelError(
                 f"model_card.episode_trigger: No episode matches '{trigger}'. The film has the "
-                f"episodes 0 to {count - 1}."
+                f"episodes 0 to {len(filmed) - 1}."
             )
     template, _ = default_captions(filmed.unit)
     images = (episode.cache[frame] for episode in chosen for frame in episode.frames)

@@ -9,7 +9,7 @@ from goalreel.stage_program import stage
 
 
 @stage
-def verify(spec, output, film=None, tables=None, runs=None, threads: int = 1):
+def verify(spec, output, film=None, tables=None, threads: int = 1):
     from goalreel import cli
     from goalreel.errors import GoalreelError
     from goalreel.provenance.spec import parse_spec
@@ -26,7 +26,7 @@ def verify(spec, output, film=None, tables=None, runs=None, threads: int = 1):
     else:
         verdicts = results.verify_results(output.parent, outputs, spec, plan, threads)
     results.write_verdicts(output, verdicts)
-    is_own = any(map(output.parent.resolve().is_relative_to, cli.results_folders()))
+    is_own = any(map(output.parent.resolve().is_relative_to, cli.plans()))
     again = results.remove(verdicts) if is_own else []
     if errors := results.error_report(verdicts, again, output.parent):
         raise GoalreelError(errors)

@@ -92,15 +92,10 @@ def plans() -> dict[str, dict]:
     return json.loads(os.environ.get(PLANS, "{}"))
 
 
-def results_folders() -> list[Path]:
-    """Return the results folders of the workflow that started this job."""
-    return list(map(Path, plans()))
-
-
 def _deleted(error: UnusableFileError) -> bool:
     """Delete an unusable file of the workflow and return True, or return False if it is not one."""
     path = error.path.resolve()
-    if not any(map(path.is_relative_to, results_folders())):
+    if not any(map(path.is_relative_to, plans())):
         return False  # the user's own file, or a copy
     try:
         for file in error.files:
@@ -115,7 +110,7 @@ def _deleted(error: UnusableFileError) -> bool:
 def _fail(message: str, **facts) -> None:
     """Print a message, for a workflow also the line that `read_failure` reads, and exit with 1."""
     print(f"error: {message}", file=sys.stderr)
-    if results_folders():
+    if plans():
         noted = {"error": message, "unusable": [], "stopped": False} | facts
         print(f"{FAILURE}{json.dumps(noted)}", file=sys.stderr)
     sys.exit(1)
@@ -128,12 +123,11 @@ def read_failure(log: str) -> dict | None:
         `error`, the message, `unusable`, the paths of unusable inputs, and `stopped`, whether a
         signal stopped the job.
     """
-    try:
-        text = Path(log).read_text(encoding="utf-8", errors="replace")
-        # A library may write more lines after it.
-        return json.loads(text[text.rindex(FAILURE) :].splitlines()[0].removeprefix(FAILURE))
-    except (OSError, ValueError):
-        return None
+    # A library may write more lines after it.
+    failures = [line.rpartition(FAILURE)[2] for line in read_log(log) if FAILURE in line]
+    with contextlib.suppress(LookupError, ValueError):  # there is none, or it was cut off
+        return json.loads(failures[-1])
+    return None
 
 
 def _terminate(*_) -> None:

@@ -54,14 +54,13 @@ def _parser(function: Callable) -> argparse.ArgumentParser:
         "--spec", required=True, metavar="JSON", help="spec of the result: stage, config, shard"
     )
     for name, parameter in list(inspect.signature(function).parameters.items())[1:]:
-        is_required = parameter.default is parameter.empty
         program.add_argument(
             f"--{name.replace('_', '-')}",
             type=int if parameter.annotation is int else Path,
             # Snakemake writes --NAME without a value if the run does not have the file.
             nargs="?" if parameter.default is None else None,
-            required=is_required,
-            default=None if is_required else parameter.default,
+            required=parameter.default is parameter.empty,
+            default=parameter.default,
             metavar="N" if parameter.annotation is int else "PATH",
             help="the file of shard 0" if parameter.annotation is Shards else None,
         )

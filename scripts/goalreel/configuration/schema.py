@@ -84,11 +84,8 @@ def _allowed_parts(option: Mapping) -> list[str]:
     if "exclusiveMinimum" in option:
         limits = f"above {option['exclusiveMinimum']}, up to {option['maximum']}"
     whole = f"a multiple of {option['multipleOf']}" if "multipleOf" in option else "an integer"
-    words = {
-        **{"integer": [f"{whole} {limits}"]},
-        **{"number": [f"a number {limits}"], "null": null, "boolean": ["`true`", "`false`"]},
-        **{"object": ["a mapping such as {name: value}"]},
-    }
+    words = {"integer": [f"{whole} {limits}"], "number": [f"a number {limits}"], "null": null}
+    words |= {"boolean": ["`true`", "`false`"], "object": ["a mapping such as {name: value}"]}
     return [part for kind in kinds for part in words[kind]]
 
 

@@ -183,9 +183,8 @@ def _plan(
     else:
         _check_targets(plans, sys.argv[1:])
         found = {} if is_job else _findings(plans, suite_runs, scripts)
-    facts = {"config": planned, "found": found, "asked": asked}
-    facts["trains"] = _is_training(workflow)
-    noted[folder] = facts | {"sources": sources_hash(scripts)}
+    noted[folder] = {"config": planned, "found": found, "asked": asked}
+    noted[folder] |= {"trains": _is_training(workflow), "sources": sources_hash(scripts)}
     os.environ[PLANS] = json.dumps(noted)
     complete = {name: config | found.get(name, {}) for name, config in runs.items()}
     return Plans(complete, suite_runs, scripts, asked)

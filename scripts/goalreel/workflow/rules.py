@@ -23,15 +23,15 @@ _OWN_MINUTES = 3  # for its start, and a slow file system
 _SLOWER = 5  # factor for older cores and shared nodes
 _STEP_MB = 100  # the unit of requested memory
 _EPISODE_STEPS = 1000  # of an episode without max_episode_steps; few take as long as Atari's 27,000
-# A shard that goalreel steps: MB, MB per reach, MB of frames, ms per reach.
-_COMPUTED = {"simulate": (60, 0.015, 0, 0.4), "render": (150, 0.04, 25, 0.7)}
-_COMPUTED |= {"encode": (100, 0.3, 120, 4), "play": (60, 0.015, 0, 0.4)}
+# A shard that goalreel steps: MB, MB per reach, ms per reach.
+_COMPUTED = {"simulate": (60, 0.015, 0.4), "render": (175, 0.04, 0.7), "encode": (220, 0.3, 4)}
+_COMPUTED["play"] = _COMPUTED["simulate"]
 _X264_MS = 130.0  # to encode a reach with x264
 # A shard that Gymnasium steps: MB (for MuJoCo with Mesa), MB per frame, ms per frame. CarRacing
 # takes 40 ms to play a frame, MuJoCo 180.
 _PLAYED = {"simulate": (900, 0.001, 200), "encode": (250, 0.0005, 6), "play": (900, 0.0005, 20)}
 _PLAYED["render"] = _PLAYED["simulate"]
-_OTHERS = (1000, 0.006, 50, 200)  # the same four numbers for other jobs
+_OTHERS = (1050, 0.006, 200)  # the same three numbers for other jobs
 _OTHERS_MINUTES = 60
 _TORCH_MB = 3000  # to load PyTorch
 _NETWORK_MB, _NETWORK_MS = 200, 200  # to play from pixels, per job and per reach of Mountain Car
@@ -179,11 +179,9 @@ class Plans:
 def memory_mb(stage: str, run: Run, threads: int = 1) -> int:
     """Return the memory that a job of a stage needs, in MB."""
     covered, train = run.covered(STAGES[stage].scope), run.config["train"]
-    mb, each, picture, _ = _COMPUTED.get(stage, _OTHERS)
-    used = mb + each * covered + picture
-    if stage in _PLAYED and not run.env.computed:
-        mb, each, _ = _PLAYED[stage]
-        used = mb + each * _steps(run) * covered
+    is_played = stage in _PLAYED and not run.env.computed
+    mb, each, _ = _PLAYED[stage] if is_played else _COMPUTED.get(stage, _OTHERS)
+    used = mb + each * covered * (_steps(run) if is_played else 1)
     if stage == "verify" and not run.env.computed:  # it replays episodes
         used += threads * _PLAYED["simulate"][0]
     if stage == "train":

@@ -77,10 +77,6 @@ def sources(stage: str, run: Run) -> dict[str, tuple[str, str, bool]]:
     return found
 
 
-def _trained_policy(run: Run) -> str | None:
-    return "train" if run.trains_policy else None
-
-
 def _frames(run: Run) -> str:
     """Return the source of frames: Gymnasium renders while it plays."""
     return "render" if _is_drawn_later(run) else "simulate.frames"
@@ -110,7 +106,6 @@ _PLAYED = (*_ENVIRONMENT, "policy", "check_determinism", *_OPENGL)
 _FILM = ("env", "film.fps", "card_frames")
 _PAGE = ("colors.css", "report.css", "report.html.j2", "report.js")
 _TEXTS = ("overlay.caption", "overlay.hud", "overlay.signals")
-_IMPORTED = {"recording": "import_recording"}  # the stage that imports what a policy plays
 _VIDEO = ("env", "film.fps", "view_encoder")
 _EPISODES = {"frames": _frames, "trajectories": "simulate"}
 _ENCODING = ("ffmpeg", "numpy", "pillow")
@@ -136,7 +131,7 @@ FILM = {
     ),
     "play": Stage(
         "Play a shard of all episodes without frames.",
-        inputs={"policy": _trained_policy},
+        inputs={"policy": "train"},
         outputs={"output": "play/{shard}.npz"},
         **_SELECTS,
         config=(*_ENVIRONMENT, "seed", "policy", "check_determinism"),
@@ -155,7 +150,7 @@ FILM = {
     "simulate": Stage(
         "Play a shard's episodes, bit for bit as Gymnasium would.",
         inputs={
-            "policy": lambda run: _IMPORTED.get(run.policy) or _trained_policy(run),
+            "policy": lambda run: "import_recording" if run.policy == "recording" else "train",
             "selection": "choose",
         },
         outputs={
@@ -251,7 +246,7 @@ _TRAININGS = {
     ),
     "training_progress": Stage(
         "Film the first attempts of the policy at each checkpoint of its training.",
-        inputs={"policy": _trained_policy, "atlas": "atlas"},
+        inputs={"policy": "train", "atlas": "atlas"},
         outputs={
             "film": _reported("training_progress.mp4", "Training", {"film": "training progress"}),
             "table": "training_progress.csv",
@@ -271,7 +266,7 @@ _TRAININGS = {
 _VIEWS = {
     "clips": Stage(
         "Write chosen episodes and snippets as separate videos.",
-        inputs={"atlas": "atlas", "policy": _trained_policy, **_EPISODES},
+        inputs={"atlas": "atlas", "policy": "train", **_EPISODES},
         outputs={"output": "clips/"},
         config=("env", "film.fps", "clips", *_TEXTS, "render.scale", "view_encoder", "unit"),
         tools=(*_ENCODING, "artist"),

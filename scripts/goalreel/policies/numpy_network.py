@@ -27,21 +27,12 @@ _CACHED = 4  # stacks that are convolved at a time, whose windows fit into the p
 
 @dataclass(frozen=True)
 class NumpyNetwork:
-    """Convolutions and dense layers with ReLU between them; the last layer gives action values.
+    """Convolutions and dense layers with ReLU between them; the last layer gives action values."""
 
-    Dense layers may have tanh instead.
-
-    Attributes:
-        weights: the arrays of one checkpoint, named as in network_file.py.
-        dtype: of all sums, float32 or float64.
-        strides: of the convolutions.
-        tanh: whether the dense layers have tanh between them.
-    """
-
-    weights: Mapping[str, np.ndarray]
-    dtype: type = np.float32
-    strides: Sequence[int] = ()
-    tanh: bool = False
+    weights: Mapping[str, np.ndarray]  # of one checkpoint, named as in network_file.py
+    dtype: type = np.float32  # of all sums, float32 or float64
+    strides: Sequence[int] = ()  # of the convolutions
+    tanh: bool = False  # between the dense layers, instead of ReLU
 
     def act(self, observations: np.ndarray) -> np.ndarray:
         """Return the best actions, (n,) int64, the first of equal ones."""
@@ -91,7 +82,7 @@ class NumpyNetwork:
 
     @cached_property
     def _in_float64(self) -> "NumpyNetwork":
-        return NumpyNetwork(self.weights, np.float64, self.strides)
+        return NumpyNetwork(self.weights, np.float64, self.strides, self.tanh)
 
     @cached_property
     def _convolutions(self) -> list["_Layer"]:

@@ -30,11 +30,9 @@ from goalreel.policies.sb3_files import model_data
 # By the module of the policy class: the modules of the network in order, their usual activation,
 # and how continuous actions are bounded.
 _CNN = "features_extractor.cnn", "features_extractor.linear"
+_ACTOR = *_CNN, "mlp_extractor.policy_net", "action_net"
 _NETWORKS = {
-    "stable_baselines3.common.policies": (
-        (*_CNN, "mlp_extractor.policy_net", "action_net"),
-        *("Tanh", "clip"),
-    ),
+    "stable_baselines3.common.policies": (_ACTOR, "Tanh", "clip"),
     "stable_baselines3.dqn.policies": ((*(f"q_net.{p}" for p in _CNN), "q_net.q_net"), "ReLU", ""),
     "stable_baselines3.sac.policies": (("actor.latent_pi", "actor.mu"), "ReLU", "tanh"),
     "stable_baselines3.td3.policies": (("actor.mu",), "ReLU", "tanh"),
@@ -64,7 +62,7 @@ class Sb3Network:
     bound: str  # of continuous actions: "clip" or "tanh"; "" for the values of discrete ones
     is_ppo: bool
     one_hot: int  # the number of observations of a Discrete space, 0 for arrays
-    critics: Sequence[Sequence[tuple[np.ndarray, np.ndarray]]]  # the layers of each
+    critics: Sequence[NumpyNetwork]  # value a state, or an action in it
 
     def act(self, batch: np.ndarray, space: ActionSpace) -> tuple[np.ndarray, Signals]:
         """Return the actions of `model.predict` for each of n observations, (n, *shape).
@@ -80,9 +78,8 @@ class Sb3Network:
         else:
             outputs, errors = self._numpy.evaluate(batch)
             actions, (second, best) = outputs.argmax(1), np.partition(outputs, -2)[:, -2:].T
-            needed = np.maximum(
-                _CLEAR * (2 if self._convolutions else _FLOAT32) * errors, _LEAST_LEAD
-            )
+            scale = 2 if self._convolutions else _FLOAT32
+            needed = np.maximum(_CLEAR * scale * errors, _LEAST_LEAD)
             for row in np.flatnonzero(best - second <= needed).tolist():
                 actions[row] = self._act_on(batch[row], space)
             signals = signals_of(outputs, self.is_ppo)
@@ -98,17 +95,13 @@ class Sb3Network:
     def _numpy(self) -> NumpyNetwork:
         return _numpy_network(self.layers, self.tanh)
 
-    @cached_property
-    def _numpy_critics(self) -> list[NumpyNetwork]:
-        return [_numpy_network(layers, self.tanh) for layers in self.critics]
-
     def _value(self, batch: np.ndarray, actions: np.ndarray, space: ActionSpace) -> np.ndarray:
         """Return the least value of the critics, (n,)."""
         rows = batch if self._convolutions else batch.reshape(len(batch), -1)
         if self.bound == "tanh":  # they value an action, scaled to -1 to 1, in a state
             shares = (actions.reshape(len(batch), -1) - space.low) / (space.high - space.low)
             rows = np.concatenate([rows, 2 * shares - 1], axis=1)
-        return np.min([critic.evaluate(rows)[0][:, 0] for critic in self._numpy_critics], axis=0)
+        return np.min([critic.evaluate(rows)[0][:, 0] for critic in self.critics], axis=0)
 
     @cached_property
     def _tensors(self) -> list[tuple]:
@@ -168,7 +161,8 @@ def read_network(path: str) -> Sb3Network | None:
     parts, activation, bound = _NETWORKS[module]
     activation = str(kwargs.get("activation_fn", f".{activation}'>")).rpartition(".")[2][:-2]
     is_discrete = ".Discrete'" in str(acted.get(":type:"))
-    count = int(observed.get("n", 0))  # of a Discrete space
+    kind = str(observed.get(":type:"))
+    count = int(observed["n"]) if ".Discrete'" in kind else 0  # of one-hot observations
     try:
         weights = read_weights(path)
         layers = _layers(weights, parts)
@@ -176,12 +170,11 @@ def read_network(path: str) -> Sb3Network | None:
     except Exception:  # a damaged pickle can raise anything, and `load` names it
         return None
     kernels = tuple(weight.shape[-1] for weight, _ in layers if weight.ndim == 4)
-    is_image = len(observed.get("_shape", ())) == 3
-    is_bare = (
-        len(layers) == len(kernels) + 2
-    )  # NatureCNN, which always has ReLU, and the last layer
+    is_image = len(observed.get("_shape") or ()) == 3
+    # NatureCNN, which always has ReLU, and the last layer
+    is_bare = len(layers) == len(kernels) + 2
     is_usual = (
-        (".Box'" in str(observed.get(":type:")) or count)
+        (".Box'" in kind or count)
         and (is_discrete or (".Box'" in str(acted.get(":type:")) and bound))
         and kernels == (_KERNELS if is_image else ())
         and (not is_image or observed.get("dtype") == "uint8")
@@ -191,9 +184,10 @@ def read_network(path: str) -> Sb3Network | None:
     if not is_usual:
         return None
     tanh = activation == "Tanh" and not is_image
+    valuing = [_numpy_network(critic, tanh) for critic in critics if critic]
     is_ppo = module == "stable_baselines3.common.policies"
     bound = "" if is_discrete else bound
-    return Sb3Network(layers, tanh, bound, is_ppo, count, [c for c in critics if c])
+    return Sb3Network(layers, tanh, bound, is_ppo, count, valuing)
 
 
 def _layers(weights: Mapping[str, np.ndarray], parts: tuple[str, ...]) -> list[tuple]:

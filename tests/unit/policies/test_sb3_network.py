@@ -8,7 +8,7 @@ import zipfile
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 
 from goalreel.environments.action_space import action_space
 from goalreel.errors import GoalreelError
@@ -147,6 +147,13 @@ def test_close_decisions_from_images_are_those_of_predict(tmp_path, monkeypatch,
 def test_other_networks_are_left_to_stable_baselines3(options, tmp_path):
     assert read_network(saved(tmp_path, *CASES[0][:4], options)[1]) is None
     assert read_network(saved(tmp_path, "PPO", "MlpPolicy", IMAGES, Discrete(2), {})[1]) is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "space"), [("MultiInputPolicy", Dict(a=VECTORS)), ("MlpPolicy", MultiBinary(5))]
+)
+def test_other_observations_are_left_to_stable_baselines3(policy, space, tmp_path):
+    assert read_network(saved(tmp_path, "PPO", policy, space, Discrete(2), {})[1]) is None
 
 
 def replace_weights(path: str, content: bytes) -> None:

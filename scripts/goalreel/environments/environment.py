@@ -81,8 +81,10 @@ class PerEnv(list):
 
 def take_rows(batch: Batch, rows: int | slice) -> Batch:
     """Return one or several rows of a batch of observations."""
-    if isinstance(batch, dict):
+    if isinstance(batch, Mapping):
         return {key: take_rows(part, rows) for key, part in batch.items()}
+    if isinstance(batch, tuple):  # of a recording
+        return tuple(take_rows(part, rows) for part in batch)
     return batch[rows]
 
 

@@ -5,7 +5,6 @@ does not step itself.
 """
 
 import contextlib
-import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -22,14 +21,9 @@ from pathlib import Path
 
 from goalreel.environments.registry import FAMILIES, LATE, MAX_SPEED, PACKAGES, describe
 from goalreel.errors import GoalreelError, needs_package, not_allowed, suggest, use
+from goalreel.provenance.checksums import sha256_of
 
 DEFAULT_FPS = 30  # of a film whose environment has none, as in Gymnasium's RecordVideo
-# The ending of the name of each version's ROM, from full details to rectangles.
-MARIO_ROMS = ("", "-downsample", "-pixel", "-rectangle")
-_STAGES = ("", *(f"-{world}-{stage}" for world in range(1, 9) for stage in range(1, 5)))
-MARIO_GAMES = tuple(
-    f"SuperMarioBros{stage}-v{version}" for version in range(len(MARIO_ROMS)) for stage in _STAGES
-)
 # The older Atari ids, such as PongNoFrameskip-v4 and Pong-v0, which ale_py also registers.
 _ATARI = re.compile(r"[A-Z]\w*-v[045]")
 _DM_CONTROL = re.compile(r"(?:dm_control/)?([a-z_]+-[a-z_]+)")
@@ -66,8 +60,7 @@ def find_spec(env: str):
         if name not in registry:
             raise GoalreelError(f"Unknown id {env!r}. {_fix(module, name, registry)}")
         spec = registry[name]
-        point = spec.entry_point
-        if getattr(point, "__name__", "").startswith("_raise_mujoco"):
+        if getattr(spec.entry_point, "__name__", "").startswith("_raise_mujoco"):
             newest = _versions(name, registry)[-1]
             raise GoalreelError(f"{env!r} is no longer in Gymnasium. Use env={newest}.")
     except GoalreelError:
@@ -289,12 +282,8 @@ def environment_files(env: str, wrappers: Collection[str] = ()) -> dict[str, str
     # Modules of installed packages are skipped, because their version is known.
     if describe(env).computed:
         return {}
-    digests = {}
-    for name in sorted(_modules(env, wrappers)):
-        path = _file_of(name)
-        if path and not _is_installed(path):
-            digests[name] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    return digests
+    paths = {name: _file_of(name) for name in sorted(_modules(env, wrappers))}
+    return {n: sha256_of(Path(p)) for n, p in paths.items() if p and not _is_installed(p)}
 
 
 def _file_of(module: str) -> str | None:

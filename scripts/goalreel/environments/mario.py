@@ -14,7 +14,6 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from goalreel.environments.gymnasium_ids import MARIO_GAMES, MARIO_ROMS
 from goalreel.errors import GoalreelError, needs_package
 
 _BUTTONS = ("B", None, "select", "start", "up", "down", "left", "right", "A")  # of the emulator
@@ -31,6 +30,9 @@ _MODE, _LEVEL_TIMER, _ENEMIES = 0x770, 0x7A0, slice(0x16, 0x1B)
 _SCORE, _COINS, _TIME = slice(0x7DE, 0x7E4), slice(0x7ED, 0x7EF), slice(0x7F8, 0x7FB)
 _BUSY = frozenset((0, 1, 2, 3, 4, 5, 7))  # states of a player who climbs, or enters an area
 _DEAD, _DYING, _END_OF_WORLD, _BOWSER, _FLAGPOLE = 0x06, 0x0B, 2, 0x2D, 0x31
+# The ending of the name of each version's ROM, from full details to rectangles.
+_ROM_ENDINGS = ("", "-downsample", "-pixel", "-rectangle")
+_STAGES = ("", *(f"-{world}-{stage}" for world in range(1, 9) for stage in range(1, 5)))
 _FALLS_IN = {(1, 2), (2, 2), (4, 2), (7, 2)}  # stages that begin above the ground
 
 
@@ -55,7 +57,7 @@ _STARTS: dict[tuple, tuple[bytes, np.ndarray]] = {}  # states and screens, by RO
 
 
 class MarioEnv(gymnasium.Env):
-    """The whole game, or one stage of it, by its name in MARIO_GAMES.
+    """The whole game, or one stage of it, by its registered name.
 
     Observations are the screen, (224, 240, 3) uint8, or with `obs_type="ram"` the memory of the
     NES, (2048,) uint8. Actions are the indices of SIMPLE_MOVEMENT: 0 presses nothing, 1 moves
@@ -80,7 +82,7 @@ class MarioEnv(gymnasium.Env):
             raise ValueError(f"obs_type: Unknown value {obs_type!r}. Use rgb or ram.")
         stage = re.search(r"-(\d)-(\d)-", game)
         self._target = tuple(map(int, stage.groups())) if stage else None
-        self._rom = str(_ROMS / f"super-mario-bros{MARIO_ROMS[int(game[-1])]}.nes")
+        self._rom = str(_ROMS / f"super-mario-bros{_ROM_ENDINGS[int(game[-1])]}.nes")
         self._stickiness, self._shows_screen = repeat_action_probability, obs_type == "rgb"
         self._state = self._screen = None
         self.render_mode = render_mode
@@ -252,5 +254,5 @@ class MarioEnv(gymnasium.Env):
             self._frame()
 
 
-for _game in MARIO_GAMES:
+for _game in (f"SuperMarioBros{s}-v{v}" for v in range(len(_ROM_ENDINGS)) for s in _STAGES):
     gymnasium.register(_game, f"{__name__}:{MarioEnv.__name__}", kwargs={"game": _game})

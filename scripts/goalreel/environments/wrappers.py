@@ -8,6 +8,7 @@ from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError, OptionError, not_allowed, suggest
 
 _FORMS = ("module:callable", "{module:callable: {argument: value}}")
+_COMPUTED = "Not supported for {0}, which goalreel steps itself. Use env=gymnasium:{0}."
 
 
 def named(wrapper: str | Mapping) -> tuple[str, Mapping]:
@@ -72,8 +73,7 @@ def sticky_options(config: Mapping) -> dict[str, object]:
     if probability is None:
         return {}
     if describe(env).computed:
-        problem = f"Not supported for {env}, which goalreel steps itself"
-        raise OptionError(key, f"{problem}. Use env=gymnasium:{env}.")
+        raise OptionError(key, _COMPUTED.format(env))
     repeat = {"repeat_action_probability": probability}
     if not env.rpartition(":")[2].startswith(("ALE/", "SuperMarioBros-")):
         wrapper = {"gymnasium.wrappers:StickyAction": repeat}
@@ -100,8 +100,7 @@ def spaces_of(config: Mapping) -> dict[str, object]:
 def wrapper_errors(env: str, wrappers: Sequence[str | Mapping]) -> Iterator[tuple[str, str]]:
     """Yield (key, message) for each error of `env_wrappers`, given that `env` has none."""
     if wrappers and describe(env).computed:
-        problem = f"Not supported for {env}, which goalreel steps itself"
-        yield "env_wrappers", f"{problem}. Use env=gymnasium:{env}."
+        yield "env_wrappers", _COMPUTED.format(env)
         return
     for place, wrapper in enumerate(wrappers):
         key = f"env_wrappers.{place}"

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from goalreel.environments.action_space import ActionSpace
-from goalreel.environments.environment import Acted, Batch, Environment, PerEnv
+from goalreel.environments.environment import Acted, Batch, Environment, PerEnv, take_rows
 from goalreel.errors import GoalreelError, quoted, use
 
 _DTYPES = {"float": "float32", "double": "float64"}  # NumPy's names, where they differ
@@ -66,8 +66,8 @@ class OnnxPolicy:
 
     def check(self, environment: Environment) -> None:
         """Raise GoalreelError if the inputs or outputs do not fit the environment."""
-        obs = environment.sample_observations(1)
-        self._act(obs, environment.actions, self.generators(np.arange(1)))
+        obs = take_rows(environment.sample_observations(1), 0)
+        self.act([obs], environment, self.generators(np.arange(1)))
 
     def generators(self, seeds: np.ndarray) -> PerEnv:
         """Return the state of each episode at its start, by the names of the inputs."""
@@ -79,13 +79,10 @@ class OnnxPolicy:
 
     def act(self, observations: Sequence, environment: Environment, generators: PerEnv) -> Acted:
         """Return the actions, (num_envs, *stored_shape), and the states of the episodes."""
-        return self._act(environment.batch(observations), environment.actions, generators)
-
-    def _act(self, batch: Batch, space: ActionSpace, states: PerEnv) -> Acted:
-        arrays = self._arrays(batch)
+        arrays, space = self._arrays(environment.batch(observations)), environment.actions
         names = [output.name for output in self.session.get_outputs()]
         actions, after = [], PerEnv()
-        for row, state in enumerate(states):
+        for row, state in enumerate(generators):
             given = {name: array[row : row + 1] for name, array in arrays.items()} | state
             try:
                 values = dict(zip(names, self.session.run(names, given), strict=True))

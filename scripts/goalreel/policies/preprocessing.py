@@ -31,11 +31,8 @@ def shrunk(gray: np.ndarray, before: tuple[np.ndarray, np.ndarray] | None = None
     """Return a gray image, (H, W) uint8, resized with the same bytes as OpenCV's INTER_AREA.
 
     ale-py's AtariVectorEnv uses it. A pixel is the mean of the area that it covers. The float32
-    sums have OpenCV's order, which decides if the mean is half way between two numbers.
-
-    Args:
-        gray: the image.
-        before: a similar image and its result, from which equal rows are taken.
+    sums have OpenCV's order, which decides if the mean is half way between two numbers. `before` is
+    a similar image and its result, from which equal rows are taken.
     """
     (rows, heights), (columns, widths) = (_covered(size) for size in gray.shape)
     if before is None:

@@ -25,8 +25,8 @@ _TRAINED_BY = {
     "sb3_contrib.qrdqn.policies": ("QRDQN",),
     "sb3_contrib.tqc.policies": ("TQC",),
 }
-# Keys that only these algorithms store in a model's file. A DDPG model plays as a TD3 model.
 _MAX_DATA = 1 << 28  # bytes of JSON
+# Keys that only these algorithms store in a model's file. A DDPG model plays as a TD3 model.
 _OWN_KEYS = {"PPO": "clip_range", "TRPO": "cg_max_steps"}
 _STATISTICS = ("vecnormalize.pkl", "vec_normalize.pkl")  # RL Zoo's name, and the documentation's
 

@@ -80,9 +80,18 @@ class Sb3Policy:
 
     @cached_property
     def statistics(self):
-        """A VecNormalize, which normalizes observations, None without."""
-        saved = self.section.get("vecnormalize")
-        return _read_statistics(saved) if saved else None
+        """A VecNormalize that its `save` wrote, which normalizes observations, None without."""
+        if not (path := self.section.get("vecnormalize")):
+            return None
+        try:
+            statistics = pickle.loads(Path(path).read_bytes())  # noqa: S301 - as VecNormalize.load
+            statistics.normalize_obs  # noqa: B018 - other pickled objects lack it
+        except Exception as error:  # a pickle can raise anything
+            raise GoalreelError(
+                f"policy.vecnormalize: {quoted(path)} cannot be loaded. Name a file of "
+                f"VecNormalize.save().\n  {type(error).__name__}: {error}"
+            ) from None
+        return statistics
 
     def check(self, environment: Environment) -> None:
         """Raise GoalreelError if the statistics are of a different observation space.
@@ -161,16 +170,3 @@ class Sb3Policy:
         torch.set_rng_state(torch_state)
         np.random.set_state(numpy_state)
         self.model.action_space.np_random.bit_generator.state = space_state
-
-
-def _read_statistics(path: str):
-    """Return the VecNormalize of a file that its `save` wrote."""
-    try:
-        statistics = pickle.loads(Path(path).read_bytes())  # noqa: S301 - as VecNormalize.load
-        statistics.normalize_obs  # noqa: B018 - other pickled objects lack it
-    except Exception as error:  # a pickle can raise anything
-        raise GoalreelError(
-            f"policy.vecnormalize: {quoted(path)} cannot be loaded. Name a file of "
-            f"VecNormalize.save().\n  {type(error).__name__}: {error}"
-        ) from None
-    return statistics

@@ -187,6 +187,5 @@ class OwnNetwork:
     def decide(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the best actions, (n,) int64, and all values, each row computed by itself."""
         obs = (torch.from_numpy(observations).float() - self._offset) / self._scale
-        values = [functional.linear(self._body(one[None]), *self._head) for one in obs]
-        values = torch.cat(values)
+        values = torch.cat([functional.linear(self._body(one[None]), *self._head) for one in obs])
         return values.argmax(1).numpy(), values.numpy()

@@ -37,18 +37,12 @@ class _Game:
 
 @dataclass(frozen=True)
 class TrainedPolicy:
-    """The network of one checkpoint of a file.
+    """The network of one checkpoint of a file."""
 
-    Attributes:
-        settings: the environment of the network, and its view of it, see network_file.py.
-        decide: returns the actions, (n,), and the values of all actions, (n, actions), for a
-            batch of observations, (n, *obs_shape).
-        is_ppo: whether the values are logits, of which signals show the probabilities.
-    """
-
-    settings: Mapping
+    settings: Mapping  # its environment, and its view of it, see network_file.py
+    # Returns the actions, (n,), and all values, (n, actions), of observations, (n, *obs_shape).
     decide: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-    is_ppo: bool = False
+    is_ppo: bool = False  # whether the values are logits, of which signals show the probabilities
 
     @classmethod
     def load(cls, path: str | os.PathLike, checkpoint: str | int) -> "TrainedPolicy":

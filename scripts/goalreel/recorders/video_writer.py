@@ -118,11 +118,8 @@ class VideoWriter:
     def append(self, frame: np.ndarray) -> None:
         """Write a frame, (H, W, 3) uint8, of the same size as the first one.
 
-        If a side is odd and qp is not 0, the last row or column is repeated.
-
-        Raises:
-            GoalreelError: the frame is not allowed, or ffmpeg fails. The file is deleted, and
-                further frames are ignored.
+        If a side is odd and qp is not 0, the last row or column is repeated. Raises GoalreelError
+        for a wrong frame, or if ffmpeg fails. The file is then deleted, and later frames ignored.
         """
         if self._is_finished or self._pid != os.getpid():
             return
@@ -174,11 +171,8 @@ class VideoWriter:
     def finish(self) -> Path | None:
         """Name the file, call `on_video` and return the path, or None if there are no frames.
 
-        After an interrupt it can be called again.
-
-        Raises:
-            GoalreelError: ffmpeg fails, or the file does not hold exactly the written frames. The
-                file is deleted.
+        After an interrupt it can be called again. Raises GoalreelError, and deletes the file, if
+        ffmpeg fails or the file does not hold exactly the written frames.
         """
         if self._stream is None or self._is_finished or self._pid != os.getpid():
             self.abort()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalreel.environments.environment import Acted, Environment, PerEnv
+from goalreel.environments.environment import Acted, Environment, PerEnv, take_rows
 from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 from goalreel.errors import GoalreelError
 from goalreel.policies.minari_files import data_folder
@@ -174,7 +174,7 @@ def _compare_observations(
     for index, observation in zip(indices.tolist(), observations, strict=True):
         episode = recorded[index]
         if step <= len(episode.rewards):
-            expected = _observation_at(episode.observations, step)
+            expected = take_rows(episode.observations, step)
             _compare(episode, f"the observation after step {step}", expected, observation)
 
 
@@ -201,15 +201,6 @@ def _compare(episode: RecordedEpisode, name: str, recorded: object, played: obje
             f"film only the episodes before: episodes={episode.number}\n"
             f"  recorded: {was}\n  replayed: {now}\n  seed: {episode.seed}"
         )
-
-
-def _observation_at(observations: object, step: int) -> object:
-    """Return the observation of one step of an episode."""
-    if isinstance(observations, Mapping):
-        return {key: _observation_at(part, step) for key, part in observations.items()}
-    if isinstance(observations, tuple):
-        return tuple(_observation_at(part, step) for part in observations)
-    return observations[step]
 
 
 def _is_equal(recorded: object, played: object) -> bool:

@@ -170,6 +170,8 @@ class ShadowMap:
 
         self._scene, self._context = viewer.scn, viewer.con
         self._kinds, self._decor = mujoco.mjtGeom, mujoco.mjtCatBit.mjCAT_DECOR
+        self._drawn_kinds = {self._kinds.mjGEOM_SPHERE, self._kinds.mjGEOM_ELLIPSOID}
+        self._drawn_kinds |= {self._kinds.mjGEOM_CAPSULE, self._kinds.mjGEOM_CYLINDER}
         lights = [light for light in self._first(viewer.scn.lights, "nlight") if light.castshadow]
         kinds = [light.type for light in lights]
         is_lit = kinds == [mujoco.mjtLightType.mjLIGHT_DIRECTIONAL] and viewer.con.shadowSize
@@ -202,12 +204,6 @@ class ShadowMap:
         self._last_box = box
         self._draw(self._context.shadowFBO, geoms, box)
         return True
-
-    @property
-    def _drawn_kinds(self) -> set:
-        kinds = self._kinds
-        round_kinds = {kinds.mjGEOM_SPHERE, kinds.mjGEOM_ELLIPSOID, kinds.mjGEOM_CAPSULE}
-        return round_kinds | {kinds.mjGEOM_CYLINDER}
 
     def _first(self, items: Sequence, count: str) -> list:
         return [items[i] for i in range(getattr(self._scene, count))]

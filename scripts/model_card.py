@@ -20,6 +20,7 @@ def model_card(spec, frames: Shards, trajectories: Shards, readme, replay, resul
     from goalreel.policies.parameters import RECORDED
     from goalreel.provenance.checksums import write_sums
     from goalreel.rendering.captions import default_captions
+    from goalreel.rendering.overlay import add_bands
     from goalreel.report.model_card import LIBRARIES, evaluation, is_deterministic, page, write_card
     from goalreel.views.filmed_episodes import read_filmed
     from goalreel.views.triggers import select_episodes
@@ -38,7 +39,8 @@ def model_card(spec, frames: Shards, trajectories: Shards, readme, replay, resul
                 f"episodes 0 to {len(filmed) - 1}."
             )
     template, _ = default_captions(filmed.unit)
-    images = (episode.cache[frame] for episode in chosen for frame in episode.frames)
+    even = ((add_bands(episode.cache, 1)[0], episode.frames) for episode in chosen)
+    images = (cache[frame] for cache, frames in even for frame in frames)
     written = write_video(replay, images, spec)
     returns = np.concatenate([summary.attempts.return_ for summary in filmed.summaries])
     metrics = evaluation(returns, config["env"], is_deterministic(policy))

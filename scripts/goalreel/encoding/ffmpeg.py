@@ -121,7 +121,6 @@ class Stream:
         return self
 
     def __exit__(self, *_) -> None:
-        """Abort ffmpeg unless it has finished."""
         self.abort()
 
     @property

@@ -31,11 +31,8 @@ class Yuv420p:
 
     def __init__(self, cache: FrameCache):
         """Convert the background and every patch of `cache`, whose frames have even sides."""
-        height, width = cache.background.shape[:2]
-        self.size = (width, height)
-        self._cache = cache
-        self._shape = (height * 3 // 2, width)
-        self._background = planar(cache.background).reshape(-1)
+        self._cache, self.size = cache, cache.background.shape[1::-1]
+        self._background = planar(cache.background)
         self._drawn = next((layer for layer in cache.layers if isinstance(layer, BlockLayer)), None)
         self._layers = [layer for layer in cache.layers if isinstance(layer, Layer)]
         self._patches = [patch_planes(layer.patches) for layer in self._layers]
@@ -43,14 +40,13 @@ class Yuv420p:
     def frames(self, which: range | None = None) -> Iterator[np.ndarray]:
         """Yield frames in one reused buffer: use each frame before the next."""
         buffer = self._background.copy()
-        canvas = planes(buffer.reshape(self._shape))
-        clean = planes(self._background.reshape(self._shape))  # background without patches
+        canvas, clean = planes(buffer), planes(self._background)  # clean: without patches
         drawn = _DrawnPlanes(self._drawn, canvas) if self._drawn else None
         last_numbers = [NOTHING] * len(self._patches)
         which = range(len(self._cache)) if which is None else which
         indices = [layer.index[which].tolist() for layer in self._layers]
-        for place, frame in enumerate(which):
-            numbers = [index[place] for index in indices]
+        for number, frame in enumerate(which):
+            numbers = [index[number] for index in indices]
             if drawn:
                 drawn.show(frame)
             if numbers != last_numbers:
@@ -61,7 +57,7 @@ class Yuv420p:
                     for plane, (place, samples) in zip(canvas, parts, strict=True):
                         plane[place] = samples
                 last_numbers = numbers
-            yield buffer.reshape(self._shape)
+            yield buffer
 
     def _patches_of(self, numbers: Sequence[int]) -> list[tuple]:
         """Return the patches of a frame from the patch number of each layer."""

@@ -8,7 +8,7 @@ import numpy as np
 from goalreel.arrays import ranges
 
 SIDE = 16  # of a macroblock, in luma samples
-_SIDES = (SIDE, SIDE // 2, SIDE // 2)  # in samples of Y, U and V
+SIDES = (SIDE, SIDE // 2, SIDE // 2)  # in samples of Y, U and V
 _CHUNK = 4096  # macroblocks per call, which bounds temporary memory
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -97,9 +97,9 @@ def cut(
     address = (top - region.top) * region.width + lft - region.left
     pasted = tuple(
         _pasted(plane, [patch[n] for patch in patches], boxes, side)
-        for n, (plane, side) in enumerate(zip(background, _SIDES, strict=True))
+        for n, (plane, side) in enumerate(zip(background, SIDES, strict=True))
     )
-    planes = zip(reference, _SIDES, strict=True)
+    planes = zip(reference, SIDES, strict=True)
     shown = tuple(_squares(plane, side)[squares].astype(np.int16) for plane, side in planes)
     return Macroblocks(picture, address, left, above, pasted, shown)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.atomic import replacing
 from goalreel.files.damage import reporting_damage
-from goalreel.provenance.spec import NO_SPEC, Spec, canonical
+from goalreel.provenance.spec import NO_SPEC, Spec, canonical, json_digest
 
 SUMS = "SHA256SUMS"
 RUN_FILE = "config.yaml"  # in the results: all options of the run
@@ -79,7 +79,7 @@ def read_sums_spec(sums: Path) -> str:
 def with_digests(spec: Spec, files: Iterable[Path]) -> str:
     """Return the JSON of a spec with the sha256 of tables, which cannot hold it, and its own."""
     value = {**spec.value, "sha256": {file.name: sha256_of(file) for file in files}}
-    value["sha256"][_ITSELF] = _digest(value)
+    value["sha256"][_ITSELF] = json_digest(value)
     return canonical(value) + "\n"
 
 
@@ -90,7 +90,7 @@ def read_digests(path: Path) -> dict[Path, str]:
         value = json.loads(text)
         digests = dict(value["sha256"])
         itself = value["sha256"].pop(_ITSELF)
-        if _digest(value) != itself or text != canonical(value | {"sha256": digests}) + "\n":
+        if json_digest(value) != itself or text != canonical(value | {"sha256": digests}) + "\n":
             raise ValueError("its sha256 differs from the one that it states")
     return {path.parent / name: digest for name, digest in value["sha256"].items()}
 
@@ -108,10 +108,6 @@ def results_files(folders: Iterable[str]) -> dict[str, str]:
         content = b"".join(path.read_bytes() for path in paths)
         found[folder] = hashlib.sha256(content).hexdigest()
     return found
-
-
-def _digest(value: dict) -> str:
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 def read_sums(sums: Path) -> dict[Path, str]:

@@ -66,7 +66,6 @@ def check_inputs(spec: Spec, inputs: Mapping[str, object]) -> None:
 
 
 def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[UnusableFileError]:
-    """Return the errors of an input's files."""
     is_one, errors = isinstance(paths, Path), []
     for number, path in enumerate([paths] if is_one else paths):
         try:

@@ -119,13 +119,12 @@ def shard_paths(first: Path, count: int) -> list[Path]:
 
 def common_digest(value: Mapping) -> str:
     """Return the sha256 of a spec's part that is common to a stage's files."""
-    common = {key: part for key, part in value.items() if key not in _OF_ONE_FILE}
-    return hashlib.sha256(canonical(common).encode()).hexdigest()
+    return json_digest({key: part for key, part in value.items() if key not in _OF_ONE_FILE})
 
 
-def seeds_digest(seeds: Sequence[int]) -> str:
-    """Return the sha256 of all seeds of a run, of which a spec could hold only a few thousand."""
-    return hashlib.sha256(canonical(list(seeds)).encode()).hexdigest()
+def json_digest(value: object) -> str:
+    """Return the sha256 of the canonical JSON of a value."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 @cache

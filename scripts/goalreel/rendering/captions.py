@@ -36,7 +36,8 @@ def check_template(template: str) -> None:
         if "{" in (width or ""):
             place = f"'{{{name}:{width}}}'"
             raise GoalreelError(f"{place} has a field in its width. Write a number there.")
-    if len(template) > _MAX_CHARS or re.search(r"[:.]\D{0,3}\d{4}", template):
+    widths = " ".join(width or "" for _, _, width, _ in parts)
+    if len(template) > _MAX_CHARS or re.search(r"\d{4}", widths):
         fix = f"Use at most {_MAX_CHARS} characters, and widths below 1000."
         raise GoalreelError(f"{quoted(template)} is too long. {fix}")
     try:
@@ -45,8 +46,7 @@ def check_template(template: str) -> None:
         problem = f"{quoted(template)} cannot be formatted ({error})"
         raise GoalreelError(f"{problem}. Change the format of the field.") from None
     if missing := sorted(set(shown) - set(CHARACTERS)):
-        fix = "Use ASCII characters and ·, ° or …."
-        raise GoalreelError(f"The font has no {missing[0]!r}. {fix}")
+        raise GoalreelError(f"The font has no {missing[0]!r}. Use ASCII characters and ·, ° or ….")
 
 
 def caption(template: str, row: Mapping[str, object], env: str, unit: str) -> str:

@@ -63,11 +63,9 @@ class FrameCache:
     titles: "FrameCache | None" = None  # the title cards before its episodes, as an episode each
 
     def __len__(self) -> int:
-        """Return the number of frames."""
         return int(self.offsets[-1])
 
     def __getitem__(self, which: int | slice) -> np.ndarray:
-        """Return one frame, or the frames of a slice."""
         chosen = range(len(self))[which]
         if isinstance(which, slice):
             frames = np.empty((len(chosen), *self.background.shape), np.uint8)

@@ -64,7 +64,6 @@ class FrameRecorder:
     def __init__(
         self, env: GymnasiumEnvironment, frames: FrameCacheWriter, success: str | float | None
     ):
-        """Start without frames. See `filming` for the arguments."""
         self._environment, self._cache, self._success = env, frames, success
         self._scene = ClassicControlScene(env) if isinstance(env, ClassicControl) else None
         self._rendered: dict[int, _EpisodeFrames] = {}  # the batch's frames, by index
@@ -76,7 +75,6 @@ class FrameRecorder:
 
     def on_batch_start(self, indices: np.ndarray, seeds: np.ndarray) -> bool:
         """Return whether to render the batch while it is played."""
-        self._rendered, self._kept = {}, {}
         failed = self._num_ended - self._num_kept
         # One more, so that a few early failures do not decide.
         should_render = self._render_seconds * failed <= self._step_seconds * (self._num_kept + 1)
@@ -110,8 +108,7 @@ class FrameRecorder:
         if index == self._first_index:
             self._first_episode = episode, rendered
         self._num_ended += 1
-        ending = episode.terminated, episode.truncated
-        if self._success is None or has_reached(self._success, *ending, episode.return_):
+        if has_reached(self._success, episode.terminated, episode.truncated, episode.return_):
             self._num_kept += 1
             self._kept[index] = rendered.groups() if rendered else self._render_episode(episode)
 
@@ -163,9 +160,8 @@ class FrameRecorder:
 
     def _compare(self, episode: Episode, rendered: "_EpisodeFrames", steps: int, env=None) -> None:
         """Replay an episode in a used instance, or `steps` steps in a new one; compare frames."""
-        steps = len(episode.actions) if env is not None else steps
-        compared = min(steps, len(episode.actions))
-        every = max(min(-(-compared // _MIN_COMPARED), _RENDER_EVERY), 1)
+        steps = len(episode.actions) if env is not None else min(steps, len(episode.actions))
+        every = max(min(-(-steps // _MIN_COMPARED), _RENDER_EVERY), 1)
         try:
             self._compare_frames(episode, rendered.checksums, steps, env, every)
         except GoalreelError:

@@ -29,12 +29,6 @@ def height(positions):
     return np.sin(3 * positions) * 0.45 + 0.55
 
 
-def flag_foot(car: EnvTraits) -> tuple[int, int]:
-    """Return the foot of the flag, x and y truncated to integers as in Gymnasium."""
-    x = int((car.goal_position - MIN_POSITION) * SCALE)
-    return x, int(height(car.goal_position) * SCALE)
-
-
 def keys(positions: np.ndarray) -> np.ndarray:
     """Return the keys of frames: (n, 12) int64, x and y of four corners and two wheels.
 
@@ -108,7 +102,9 @@ def _draw_flag(canvas: FrameSurface, car: EnvTraits):
     """Draw the flag and return the box around it."""
     from pygame import gfxdraw
 
-    x, foot = flag_foot(car)
+    # Truncated to integers, as in Gymnasium.
+    x = int((car.goal_position - MIN_POSITION) * SCALE)
+    foot = int(height(car.goal_position) * SCALE)
     top = foot + 50
     cloth = [(x, top), (x, top - 10), (x + 25, top - 5)]
     gfxdraw.vline(canvas.surface, x, foot, top, _BLACK)

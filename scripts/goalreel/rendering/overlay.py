@@ -112,11 +112,7 @@ def fitting_scale(size: tuple[int, int]) -> int:
 
 
 def add_bands(
-    cache: FrameCache,
-    scale: int | None,
-    caption: bool = False,
-    hud: bool = False,
-    signals: int = 0,
+    cache: FrameCache, scale: int | None, caption: bool = False, hud: bool = False, signals: int = 0
 ) -> tuple[FrameCache, TextRows]:
     """Enlarge the images of a BlockLayer, with a band above for captions and one below for the HUD.
 

@@ -230,8 +230,7 @@ def plot_states(run: PlottedRun) -> Plot | None:
             axes.set_xlabel("step", size=9)
     if varied:
         figure.colorbar(lines, ax=grid, label="return", fraction=0.05)
-    words = pluralize(total, run.unit)
-    words = f"{len(states)} of {words}, evenly sampled" if len(states) < total else words
+    words = _count_text(len(states), total, run.unit).removesuffix(",")
     dimensions = "state" if width == 1 else f"{width} dimensions of the state"
     text = f"The {dimensions} over the steps of {words}. Each line is one {run.unit}"
     return figure, "States", text + (", colored by its return." if varied else ".")
@@ -273,7 +272,6 @@ def _name_panel(axes, name: str) -> None:
 
 
 def _describe_actions(actions: np.ndarray, numbers: np.ndarray, names: Sequence[str]) -> str:
-    """Return the description of the plot."""
     text = f"Actions in {len(actions):,} steps"
     text += ", evenly sampled" if len(actions) == _MAX_ACTIONS else ""
     if len(numbers) < actions.shape[1]:
@@ -324,7 +322,6 @@ def _panels(count: int, columns: int):
 
 
 def _integer_ticks() -> MaxNLocator:
-    """Return a locator that puts ticks at whole numbers."""
     return MaxNLocator(nbins=7, steps=_TICKS, integer=True, min_n_ticks=1)
 
 

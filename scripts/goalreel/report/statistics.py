@@ -23,7 +23,6 @@ class Interval:
     high: float
 
     def __neg__(self) -> "Interval":
-        """Return the interval of the negative value."""
         return Interval(-self.value, -self.high, -self.low)
 
     @property

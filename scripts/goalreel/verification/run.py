@@ -29,7 +29,7 @@ from goalreel.files.damage import reporting_damage
 from goalreel.mp4.reader import read_index
 from goalreel.provenance import checksums
 from goalreel.provenance.embedded_specs import OTHER, check_shard, read_spec
-from goalreel.provenance.spec import Spec, seeds_digest, shard_name
+from goalreel.provenance.spec import Spec, json_digest, shard_name
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.simulation.trajectories import read_trajectories
 from goalreel.verification.behavior import read_episodes
@@ -146,7 +146,7 @@ def verify_results(
     player = verdicts["play" if "play" in spec.input_digests else "simulate"]
     played = [seed for file in player.files.values() for seed in file.seeds]
     is_read = player.files and all(file.is_ok for file in player.files.values())
-    if is_read and "seeds" in spec.value and seeds_digest(played) != spec.value["seeds"]:
+    if is_read and "seeds" in spec.value and json_digest(played) != spec.value["seeds"]:
         for file in player.files.values():
             file.reject(_OTHER_RUN)
     if is_played and spec.reproducible:

@@ -1,6 +1,5 @@
 """Figures of one episode for a README or a paper: animations, a film strip and a composite."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from goalreel.files.atomic import replacing
 from goalreel.files.svg_plot import plot_style
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.captions import default_captions
-from goalreel.views.filmed_episodes import FilmedEpisode, FilmedEpisodes
+from goalreel.views.filmed_episodes import FilmedEpisodes
 from goalreel.views.poster import band, enlarge, filmstrip, stroboscope
 from goalreel.views.preview import preview
 from goalreel.views.triggers import select_episodes
@@ -42,7 +41,11 @@ def write_figures(folder: Path, filmed: FilmedEpisodes, spec: Spec) -> list[str]
         data, summary = preview(*given)
         (folder / f"episode.{kind.lower()}").write_bytes(data)
         said.append(f"{kind}: {summary}")
-    for name, image in _pictures(episode):
+    images = {"filmstrip": filmstrip(episode)}
+    composite = stroboscope(episode.cache, episode.frames)
+    if composite is not None:  # its parts move far enough
+        images["composite"] = enlarge(composite)
+    for name, image in images.items():
         picture = np.concatenate([image, band(image.shape[1], filmed.env, text)])
         for suffix in ("png", "pdf", "svg"):
             _write_picture(folder / f"{name}.{suffix}", picture, spec.text)
@@ -50,14 +53,6 @@ def write_figures(folder: Path, filmed: FilmedEpisodes, spec: Spec) -> list[str]
     lines = _LINES.format(env=filmed.env, text=text)
     (folder / "README.md").write_text(lines, encoding="utf-8")
     return said
-
-
-def _pictures(episode: FilmedEpisode) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the name and the pixels of each picture, (H, W, 3) uint8."""
-    yield "filmstrip", filmstrip(episode)
-    composite = stroboscope(episode.cache, episode.frames)
-    if composite is not None:  # its parts move far enough
-        yield "composite", enlarge(composite)
 
 
 def _write_gymnasium_gif(path: Path, filmed: FilmedEpisodes) -> None:

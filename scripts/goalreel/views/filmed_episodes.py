@@ -11,7 +11,7 @@ import numpy as np
 
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.registry import describe
-from goalreel.errors import GoalreelError
+from goalreel.errors import UnusableFileError
 from goalreel.rendering.captions import caption
 from goalreel.rendering.frame_cache import FrameCache, max_frame_size, open_cache
 from goalreel.simulation.trajectories import Attempts, Summary, concatenate, read_summary
@@ -62,10 +62,7 @@ class FilmedEpisodes:
             start, path = self.starts[after - 1], self.frames[after - 1]
             cache = open_cache(path, self._size)
             if cache.source != self.summaries[after - 1].digest:
-                raise GoalreelError(
-                    f"{path}: It does not show the trajectories of its shard. Delete it, and the "
-                    f"next run makes it again."
-                )
+                raise UnusableFileError(path, "it does not show the trajectories of its shard")
             for number in group:
                 row = self.rows.row(number)
                 text = partial(caption, row=row, env=self.env, unit=self.unit)

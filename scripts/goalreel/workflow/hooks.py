@@ -2,7 +2,6 @@
 
 import atexit
 import gc
-import hashlib
 import json
 import logging
 import os
@@ -25,7 +24,7 @@ from goalreel.errors import GoalreelError, pluralize
 from goalreel.policies.policy_dependencies import policy_files
 from goalreel.provenance.checksums import RUN_FILE
 from goalreel.provenance.fingerprint import remember_trees, sources_as_noted, sources_hash
-from goalreel.provenance.spec import canonical
+from goalreel.provenance.spec import json_digest
 from goalreel.verification.preflight import is_known_to_play, play_first_steps, read_first_steps
 from goalreel.workflow import job_events, run_checks
 from goalreel.workflow.config import check_environment, locked_options, read_config, with_own_fps
@@ -172,7 +171,7 @@ def _plan(
     """
     plans, noted, is_job = Plans(runs, suite_runs, scripts, asked), noted_plans(), _is_job(workflow)
     folder = str(Path(plans.results).resolve())
-    planned = hashlib.sha256(canonical(runs).encode()).hexdigest()
+    planned = json_digest(runs)
     before = noted.get(folder)
     if workflow.remote_exec and sources_as_noted(scripts) is False:
         sys.exit(f"goalreel: {scripts}: The code {_CHANGED}")

@@ -54,7 +54,7 @@ class Plan:
                 seeds = list(self.run.seeds[shard["first"] :][: shard["count"]])
                 common = common | {"seeds": seeds}
             elif STAGES[stage].scope in ("run", "played"):  # to tell runs of other seeds apart
-                common = common | {"seeds": specs.seeds_digest(self.run.seeds)}
+                common = common | {"seeds": specs.json_digest(list(self.run.seeds))}
         return specs.canonical({**common, "shard": shard})
 
     def _covered(self, stage: str, wildcards: Mapping[str, str]) -> dict:

@@ -62,6 +62,7 @@ def test_caption_fills_in_the_columns_of_the_episode():
     row["info"] = {"return_left": 1.0, "return_right": -0.123456}
     template = "Reach {reach} {{{return:.0f}}} from {initial_position:+.3f}"
     check_template(template)
+    check_template("Filmed: 2025")
     check_template("")
     assert caption(template, row, "Car-v0", "reach") == "Reach 3 {-110} from -0.512"
     template = "{env} {episode}: {outcome}"

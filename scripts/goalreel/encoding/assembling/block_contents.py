@@ -54,7 +54,6 @@ class FilmContents:
     """The frames of a film as changes of macroblocks."""
 
     def __init__(self, cache: FrameCache):
-        """Start before the first frame."""
         drawn, *layers = cache.layers
         height, width = cache.background.shape[:2]
         self._rows, self.columns = -(-height // SIDE), -(-width // SIDE)
@@ -81,9 +80,8 @@ class FilmContents:
         for layer in layers:
             (above if layer.patches.boxes[:, 0].max() < top else below).append(layer)
         rows = range(top // SIDE), range(bottom // SIDE, self._rows if bottom < height else 0)
-        under = np.zeros(self.columns, np.int64)
         bands = zip(rows, (above, below), strict=True)
-        return [_Band(rows, layers, under.copy()) for rows, layers in bands if rows]
+        return [_Band(r, own, np.zeros(self.columns, np.int64)) for r, own in bands if r]
 
     def _reset(self) -> None:
         """Drop all blocks, so that the next frame lists all macroblocks."""

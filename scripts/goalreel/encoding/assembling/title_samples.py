@@ -13,7 +13,7 @@ from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.yuv import Yuv420p, cut_rows, pad_planes, planar, planes
 from goalreel.h264.bits import length_prefixed
 from goalreel.h264.inter import skip_run
-from goalreel.h264.macroblocks import SIDE, Planes
+from goalreel.h264.macroblocks import SIDE, SIDES, Planes
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS, StreamParameters
 from goalreel.h264.slices import SliceHeader, slice_nal
 from goalreel.rendering.frame_cache import FrameCache
@@ -65,6 +65,5 @@ def write_title_samples(file: IO[bytes], titles: FrameCache, stream: StreamParam
 
 def _rows(pictures: Iterable[np.ndarray]) -> Planes:
     """Return the macroblock rows of pictures, whose planes are (..., h, w), as strips."""
-    shares = SIDE, SIDE // 2, SIDE // 2
-    padded = zip(pad_planes(tuple(pictures)), shares, strict=True)
+    padded = zip(pad_planes(tuple(pictures)), SIDES, strict=True)
     return tuple(plane.reshape(-1, side, plane.shape[-1]) for plane, side in padded)

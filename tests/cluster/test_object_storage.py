@@ -8,10 +8,7 @@ import pytest
 from conftest import SMALL, hashes
 from object_store import BUCKET, StoredProject, s3_server
 from PIL import Image
-from project import CLUSTER_BIN, REPOSITORY, needs_cluster
-
-from goalreel.errors import GoalreelError
-from goalreel.workflow.run_checks import check_results
+from project import CLUSTER_BIN, needs_cluster
 
 pytestmark = [pytest.mark.slow, needs_cluster]
 ADDRESS = f"s3://{BUCKET}/run/results"
@@ -164,8 +161,3 @@ def film_of(results: dict[str, str]) -> dict[str, str]:
     """Return the hashes of the film and its tables, which a plain run makes."""
     views = ("report", "plots", "stills", "grid.mp4", "swarm.mp4")
     return {name: sha for name, sha in results.items() if name.split("/")[0] not in views}
-
-
-def test_results_reject_address_and_name_the_option():
-    with pytest.raises(GoalreelError, match="is an address. .*default-storage-prefix"):
-        check_results("s3://films/run", REPOSITORY)

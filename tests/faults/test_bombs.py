@@ -3,37 +3,14 @@
 import tracemalloc
 import zipfile
 
-import gymnasium
-import numpy as np
 import pytest
 
-import goalreel
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
 from goalreel.policies.sb3_files import model_data
 from goalreel.workflow.config import load_config
 
 ZEROS = bytes(1 << 24)
-
-
-class Wide(gymnasium.Env):
-    """An environment with frames of one row."""
-
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
-    observation_space = action_space = gymnasium.spaces.Discrete(2)
-    render_mode = "rgb_array"
-
-    def __init__(self, side, render_mode=None):
-        self.side = side
-
-    def reset(self, seed=None, options=None):
-        return 0, {}
-
-    def step(self, action):
-        return 0, 1.0, True, False, {}
-
-    def render(self):
-        return np.zeros((2, self.side, 3), np.uint8)
 
 
 def bomb(path, name, size):
@@ -83,9 +60,3 @@ def test_csv_file_without_line_breaks_is_read_in_pieces(tmp_path, request):
     policy = {"name": "recording", "file": str(path)}
     with pytest.raises(GoalreelError, match="field larger than field limit"):
         load_config({"env": "CartPole-v1", "policy": policy})
-
-
-def test_frame_that_no_film_holds_is_named(tmp_path):
-    gymnasium.register("Wide-v0", Wide)
-    with pytest.raises(GoalreelError, match=r"\(2, 16385, 3\).* at most 16,384 a side"):
-        goalreel.film("Wide-v0", episodes=1, to=tmp_path / "film.mp4", env_kwargs={"side": 16385})

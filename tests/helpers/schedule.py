@@ -5,7 +5,16 @@ The marks that xdist (3.8) has for that have no effect under pytest 9.2.
 
 from xdist.scheduler import LoadScopeScheduling
 
-_COSTLY = ("clips", "cloud_profiles", "object_storage", "report", "slurm")  # a server, films, ...
+# Films, a browser, a server, ...
+_COSTLY = (
+    "assembled",
+    "clips",
+    "cloud_profiles",
+    "object_storage",
+    "report",
+    "slurm",
+    "suite_page",
+)
 _TOGETHER = tuple(f"test_{name}.py" for name in _COSTLY)
 
 

@@ -1,15 +1,12 @@
 """A failed or stopped run reports the cause and keeps its files, and the next run finishes it."""
 
 import fcntl
-import os
 import re
-import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import FEW, simulated
-from trials import BOUND, processes, wait_for
+from trials import BOUND, wait_for
 
 import goalreel
 
@@ -34,20 +31,6 @@ def test_same_command_finishes_failed_run(project):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="finds the process in /proc")
-def test_killed_job_is_reported_as_killed(project):
-    process = project.start("-j", "1", config={"reaches": 60, "shard_size": 60})
-    (stage,) = wait_for(lambda: processes(project, ("encode.py",)), seconds=120)
-    os.kill(stage, signal.SIGKILL)
-    output, _ = process.communicate(timeout=BOUND)
-    assert process.returncode != 0
-    lines = output.rstrip().splitlines()
-    cause, log, resume = lines[-3:]
-    assert cause.startswith("encode 00000: The job was killed without a message.")
-    assert log.endswith("logs/encode/00000.log") and resume.startswith(RESUME)
-
-
-@pytest.mark.slow
 def test_code_edited_during_run_is_not_recorded_as_planned(project):
     config = {"reaches": 4, "shard_size": 1}
     process = project.start("-j", "1", config=config)
@@ -61,25 +44,6 @@ def test_code_edited_during_run_is_not_recorded_as_planned(project):
     shards = [goalreel.read_trajectories(path) for path in sorted(trajectories.glob("*.npz"))]
     expected = simulated(reaches=range(4), seed=2025)
     assert np.array_equal(np.concatenate([shard.states for shard in shards]), expected.states)
-
-
-@pytest.mark.slow
-def test_interrupted_run_resumes_where_it_stopped(project):
-    config = {"reaches": 6, "shard_size": 1}
-    process = project.start("-j", "2", config=config)
-    segments = project.folder / "results" / "segments"
-    wait_for(lambda: len(list(segments.glob("[0-9]*.mp4"))) >= 3, seconds=120)
-    os.killpg(process.pid, signal.SIGINT)  # Snakemake and all its jobs get it, as with Ctrl-C
-    process.communicate(timeout=BOUND)
-    assert process.returncode != 0
-    assert not (project.folder / "results" / "film.mp4").exists()
-    times = {path: path.stat().st_mtime_ns for path in segments.glob("[0-9]*.mp4")}
-    jobs = project.jobs(config=config)
-    # Snakemake may not have recorded the last two of the three segments.
-    assert jobs["encode"] <= 6 - 1 and "atlas" not in jobs
-    project.run(config=config)
-    kept = [path for path, mtime in times.items() if path.stat().st_mtime_ns == mtime]
-    assert len(kept) == 6 - jobs["encode"]
 
 
 @pytest.mark.slow

@@ -108,6 +108,7 @@ FAULTS = {  # by method, code in it, and the message
         "image = None": "seed 5, step 0: env.render() returned NoneType of shape ()",
         "image = image / 2": "seed 5, step 0: env.render() returned float64 of shape (32, 48, 3)",
         "image = [image]": "seed 5, step 0: env.render() returned uint8 of shape (1, 32, 48, 3)",
+        "image = np.zeros((2, 16385, 3), np.uint8)": "of shape (2, 16385, 3). Return uint8 of shape",
         "raise OSError": f"raised OSError in render (seed 5, step 0). {CODE}",
     },
     "space": {

@@ -129,8 +129,9 @@ print(goalreel.open_cache.__name__)
     completed, starred, looked_up = said_by(program).splitlines()
     assert set(completed.split()) == set(starred.split()) == PUBLIC
     assert looked_up == "open_cache"
-    said = said_by("import sys, goalreel; dir(goalreel); print('numpy' in sys.modules)")
-    assert said == "False\n"
+    program = "import sys, goalreel; dir(goalreel); print('numpy' in sys.modules)"
+    program += "; goalreel.open_cache; print('gymnasium' in sys.modules)"
+    assert said_by(program) == "False\nFalse\n"
 
 
 def test_changelog_begins_with_the_version():

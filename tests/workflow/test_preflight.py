@@ -68,7 +68,6 @@ def played(project, **options: object) -> dict:
     [
         ("make", "cannot be made with env_kwargs {'fails': 'make'}"),
         ("step", "raised KeyError in step"),
-        ("render", "step 0: env.render() returned NoneType"),
         ("kill", "crashed in its first steps (SIGABRT)"),
     ],
 )

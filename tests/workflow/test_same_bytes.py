@@ -18,7 +18,7 @@ def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, user_cache,
     folder = tmp_path / "one core and a plain CPU"
     folder.mkdir()
     other = Project(folder, user_cache)
-    other.cache = tmp_path / "cache"  # the atlas is drawn and coded anew
+    other.cache = tmp_path / "cache"  # so that it draws and codes the atlas
     other.run("-j", "1", config=SMALL, NPY_DISABLE_CPU_FEATURES=dispatched)
     assert hashes(folder / "results") == expected
 

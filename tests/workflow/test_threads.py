@@ -9,7 +9,10 @@ onsuccess:
 """
 
 
-@pytest.mark.parametrize("options", [(), ("--max-jobs-per-timespan", "1000/60s")])
+LIMIT = "--max-jobs-per-timespan", "1000/60s"
+
+
+@pytest.mark.parametrize("options", [(), pytest.param(LIMIT, marks=pytest.mark.slow)])
 def test_jobs_leave_no_threads(project, options):
     with (project.folder / "Snakefile").open("a") as snakefile:
         snakefile.write(COUNTED)

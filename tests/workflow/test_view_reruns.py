@@ -35,11 +35,6 @@ def test_run_reports_every_view(viewed):
         assert re.search(rf"^ *{name}  results/", viewed.output, re.M), viewed.output
 
 
-def test_film_target_makes_no_view(done):
-    shutil.rmtree(done.folder / "results")
-    assert not set(done.jobs(config=VIEWED)) & {*VIEWS, "plots"}
-
-
 def test_videos_start_with_their_index(viewed):
     """A browser can therefore play a video while it loads."""
     paths = sorted((viewed.folder / "results").rglob("*.mp4"))

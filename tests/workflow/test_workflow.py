@@ -9,6 +9,9 @@ import pytest
 from conftest import FEW
 from project import REPOSITORY, SOURCES
 
+from goalreel.errors import GoalreelError
+from goalreel.workflow.run_checks import check_results
+
 
 def test_output_is_short_and_ends_with_the_summary(filmed):
     lines = filmed.output.rstrip().splitlines()
@@ -57,12 +60,21 @@ def test_wrong_config_stops_before_jobs_with_one_message(project):
     assert "Exception" not in output and len(output.splitlines()) < 10, output
 
 
-@pytest.mark.parametrize("name", ["docs", "scripts/goalreel", ".", "docs/../envs/x", "config.yaml"])
-def test_results_never_stand_among_the_workflows_own_files(project, name):
-    output = project.fail(config=FEW | {"results": name})
-    problem = "is a file" if name == "config.yaml" else "holds goalreel's own files"
-    assert f"{problem}. Choose another folder" in output
-    assert "Traceback" not in output
+OWN = "holds goalreel's own files. Choose another folder"
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        *((name, OWN) for name in ("docs", "scripts/goalreel", ".", "docs/../envs/x")),
+        ("config.yaml", "is a file. Choose another folder"),
+        ("s3://films/run", "is an address. .*default-storage-prefix"),
+    ],
+)
+def test_results_never_stand_among_the_workflows_own_files(monkeypatch, name, problem):
+    monkeypatch.chdir(REPOSITORY)
+    with pytest.raises(GoalreelError, match=problem):
+        check_results(name, REPOSITORY)
 
 
 @pytest.mark.parametrize(

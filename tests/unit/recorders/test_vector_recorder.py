@@ -171,7 +171,15 @@ def test_grid_follows_its_first_environment(tmp_path):
     assert len(frames) == length(1, 1) + 1
 
 
-@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize(
+    "mode",
+    [
+        AutoresetMode.NEXT_STEP,
+        pytest.param(AutoresetMode.SAME_STEP, marks=pytest.mark.slow),
+        pytest.param(AutoresetMode.DISABLED, marks=pytest.mark.slow),
+    ],
+    ids=lambda mode: mode.value,
+)
 @pytest.mark.parametrize(
     "settings",
     [

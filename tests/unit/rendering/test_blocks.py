@@ -1,7 +1,5 @@
 """The cache returns rendered frames pixel for pixel, in any order."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from frames import drawn, groups_of
@@ -97,36 +95,6 @@ def test_equal_blocks_and_frames_are_stored_once():
     (group,) = groups_of(iter(moving))
     assert group.count == 40 and len(group.blocks) == 2
     assert group.changes.shape[1] == 100 + 2 * 9
-
-
-@pytest.mark.slow
-def test_memory_depends_on_blocks_and_not_on_frames(tmp_path):
-    def peak(frames):
-        base = np.random.default_rng(0).integers(0, 256, (128, 128, 3), np.uint8)
-
-        def play():
-            for number in range(frames):
-                frame = base.copy()
-                frame[:16, :16] = number % 256
-                yield frame
-
-        class Episode:
-            def __iter__(self):
-                return play()
-
-            def __getitem__(self, _):
-                return base
-
-        tracemalloc.start()
-        cache = drawn(tmp_path / "c.npz", Episode())
-        for _ in Yuv420p(cache).frames():
-            pass
-        used = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return used
-
-    few, many = peak(1000), peak(6000)
-    assert many - few < 1_000_000, (few, many)
 
 
 def test_block_frames_make_the_same_groups_as_their_pixels(monkeypatch):

@@ -1,13 +1,11 @@
 """`verify` finds any changed byte, and removes only damaged files."""
 
 import hashlib
-import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 
 import pytest
 from conftest import SMALL, VIEWED, hashes
@@ -51,22 +49,6 @@ def test_verify_finds_results_of_other_options(done):
     assert len(verdicts["simulate"].having("damaged")) == 2
     assert all("other options" in file.error for file in verdicts["concat"].files.values())
     assert all(verdicts[name].status == "ok" for name in ("atlas", "coded_atlas"))
-
-
-@pytest.mark.slow
-def test_verify_finds_files_of_another_run(viewed, once, tmp_path):
-    """A view of another run's episodes is intact, and has the same name and options."""
-    project, config = viewed.copied(tmp_path / "project"), VIEWED | {"seed": 7}
-    other = once("other", lambda new: new.run("-j", "2", "swarm", "stills", config=config))
-    results = project.folder / "results"
-    shutil.copyfile(other.folder / "results" / "config.yaml", results / "config.yaml")
-    shutil.copyfile(other.folder / "results" / "swarm.mp4", results / "swarm.mp4")
-    shutil.rmtree(results / "stills")
-    shutil.copytree(other.folder / "results" / "stills", results / "stills")
-    errors = {p: f.error for v in verified(project, VIEWED) for p, f in v.files.items() if f.error}
-    names = ("swarm.mp4", "stills/SHA256SUMS", "config.yaml")
-    assert errors.keys() == {results / name for name in names}
-    assert all(error.startswith("it is of another run") for error in errors.values())
 
 
 def test_verify_accepts_a_view_of_other_options(viewed):
@@ -183,21 +165,6 @@ def test_verify_keeps_unreadable_files(done, monkeypatch):
     assert told["simulate"] == ("2 not checked", set()) and told["concat"][1] == set()
     assert remove(verdicts) == [] and hashes(results) == before
     assert "incomplete" in error_report(verdicts, [], results)
-
-
-def test_verify_by_hand_removes_nothing(done):
-    flip(done.folder / "results" / "segments" / "00001.mp4", 900)
-    before = hashes(done.folder / "results")
-    shard = {"shards": 2, "reaches": 8, "size": 4}
-    config = {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15, "unit": "reach"}
-    for change in ({}, {"input_digests": {"encode": "5"}}, {"shard": shard | {"size": 0}}):
-        spec = json.dumps({"stage": "verify", "config": config, "shard": shard} | change)
-        command = [sys.executable, "scripts/verify.py", "--output", "results/verify.csv"]
-        command += ["--spec", spec, "--film", "results/film.mp4", "--tables", "results/tables.json"]
-        ended = subprocess.run(command, cwd=done.folder, capture_output=True, text=True)
-        assert ended.returncode == 1 and ended.stderr.startswith("error: "), ended.stderr
-        (done.folder / "results" / "verify.csv").unlink(missing_ok=True)
-        assert hashes(done.folder / "results") == before
 
 
 def test_verify_rejects_other_targets(done):

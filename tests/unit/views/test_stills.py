@@ -14,14 +14,12 @@ from PIL import Image, ImageSequence
 from test_grid import CARTPOLE, run_of
 
 from goalreel.arrays import spread
-from goalreel.provenance.spec import canonical
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.simulation.trajectories import read_trajectories
 from goalreel.views.contact_sheet import draw_sheet, thumbnail
 from goalreel.views.filmed_episodes import read_filmed
 from goalreel.views.poster import draw_poster, enlarge, moving_box, stroboscope
 from goalreel.views.preview import MAX_BYTES, preview
-from stills import stills as program
 
 
 @pytest.fixture(scope="module")
@@ -189,19 +187,3 @@ def test_preview_of_noise_is_small_enough(frames, height, width):
     noise = np.random.default_rng(1).integers(0, 256, (frames, height, width, 3), dtype=np.uint8)
     data, said = preview(cache_of(list(noise)), range(frames), 30, "")
     assert len(data) < MAX_BYTES <= 500_000 and "with loss" in said
-
-
-@pytest.mark.slow
-def test_stills_program_writes_the_same_bytes_each_time(files, tmp_path):
-    config = {"env": DISCRETE, "film.fps": 30, "unit": "reach", "stills": {"episode_trigger": None}}
-    spec = canonical({"stage": "stills", "config": config, "shard": {"shards": 2}})
-    names = {"poster": "p.png", "contact-sheet": "c.png", "preview": "p.webp", "sums": "SHA256SUMS"}
-    made = []
-    for folder in (tmp_path / "a", tmp_path / "b"):
-        paths = {name: str(folder / file) for name, file in names.items()}
-        paths |= {"trajectories": str(files[0][0]), "frames": str(files[1][0]), "spec": spec}
-        program.main([word for name, path in paths.items() for word in (f"--{name}", path)])
-        made.append({path.name: path.read_bytes() for path in folder.iterdir()})
-    assert made[0] == made[1] and made[0].keys() == set(names.values())
-    for name in ("p.png", "c.png"):
-        assert Image.open(tmp_path / "a" / name).text["Comment"] == spec

@@ -1,12 +1,10 @@
 """Time, memory and lost frames of the recorders that a user may choose from.
 
-The table `recorders` films ten episodes of CartPole-v1 with a rule that balances the pole to the
-limit of 500 steps, 5,010 frames, each recorder at its own defaults. The table `record_video` films
-CartPole-v1 and MountainCar-v0 by Gymnasium's and goalreel's RecordVideo. Each row is a process of
-its own, frames are counted in its files, and its memory is that beyond the memory before the first
-episode.
+The table films ten episodes of CartPole-v1 with a rule that balances the pole to the limit of 500
+steps, 5,010 frames, each recorder at its own defaults. Each row is a process of its own, frames are
+counted in its files, and its memory is that beyond the memory before the first episode.
 
-    python -m benchmarks.film.recorders                               both tables
+    python -m benchmarks.film.recorders
     python -m benchmarks.film.recorders --rows goalreel.RecordVideo --runs 1
 
 Name further interpreters for packages that cannot be installed side by side. A row runs in the
@@ -18,7 +16,6 @@ first interpreter that can import its packages, and is left out if there is none
 """
 
 import contextlib
-import hashlib
 import importlib
 import importlib.metadata
 import json
@@ -28,15 +25,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from benchmarks.harness import (
-    ENV,
-    MismatchError,
-    cpu_seconds,
-    digits,
     medians,
     parser,
     peak_bytes,
@@ -49,9 +41,6 @@ from benchmarks.harness import (
 CART, EPISODES, STEPS, NUM_ENVS = "CartPole-v1", 10, 500, 2
 FRAMES = EPISODES * (STEPS + 1)
 HEADER = ("recorder", "version", "seconds", "frames/s", "frames of 5,010", "memory, MiB")
-VIDEO_HEADER = ("environment", "recorder", "FPS", "ratio", "CPU, ms/frame", "frames", "lost")
-VIDEO_HEADER += ("peak, MiB",)
-_FIVE = 5  # episodes of the table `record_video`, after one that is not timed
 _start: dict[str, float] = {}  # the clock and the memory when a row's time began
 
 
@@ -61,48 +50,20 @@ def act(observation) -> int:
     return int(3 * angle + turn + 0.1 * position + 0.3 * velocity > 0)
 
 
-def pump(observation) -> int:
-    """Return the action that pushes Mountain Car in the direction in which it moves."""
-    return 2 if observation[1] >= 0 else 0
-
-
-def play(env, seeds=range(EPISODES), policy: Callable = act) -> tuple[int, str]:
-    """Play an episode per seed, and return the number of frames and a digest of observations."""
-    frames, states = 0, hashlib.sha256()
-    for seed in seeds:
-        observation, _ = env.reset(seed=seed)
-        ended = False
-        frames += 1
-        while not ended:
-            observation, _, terminated, truncated, _ = env.step(policy(observation))
-            states.update(observation.tobytes())
-            ended = terminated or truncated
-            frames += 1
-    return frames, states.hexdigest()
-
-
-def record_video(
-    folder: Path, module: str, env_name: str = CART, warm: bool = False, **settings
-) -> dict:
-    """Film a single environment, and return the rendered frames and a digest of observations.
-
-    `warm` plays one episode that is not timed, and then films five.
-    """
+def record_video(folder: Path, module: str) -> None:
+    """Film a single environment by a wrapper."""
     import gymnasium
 
-    env = gymnasium.make(env_name, render_mode="rgb_array")
+    env = gymnasium.make(CART, render_mode="rgb_array")
     wrapper = importlib.import_module(module).RecordVideo
-    env = wrapper(env, str(folder), episode_trigger=lambda _: True, **settings)
-    policy, seeds = pump if env_name == ENV else act, range(EPISODES)
-    if warm:
-        play(env, [0], policy)
-        env.stop_recording()
-        (folder / "rl-video-episode-0.mp4").unlink()
-        start_clock()
-        seeds = range(1, _FIVE + 1)
-    rendered, states = play(env, seeds, policy)
+    env = wrapper(env, str(folder), episode_trigger=lambda _: True)
+    for seed in range(EPISODES):
+        observation, _ = env.reset(seed=seed)
+        is_over = False
+        while not is_over:
+            observation, _, terminated, truncated, _ = env.step(act(observation))
+            is_over = terminated or truncated
     env.close()
-    return {"rendered": rendered, "states": states}
 
 
 def play_vector(envs) -> None:
@@ -254,39 +215,26 @@ ROWS = {
     "goalreel.vector.RecordVideo": (partial(vector_record_video, module="goalreel.vector"), _OURS),
     "goalreel's workflow": (goalreel_film, ("snakemake", "imageio_ffmpeg")),
 }
-_COMPARED = {
-    "gymnasium.wrappers.RecordVideo": ("gymnasium.wrappers", {}),
-    "goalreel.RecordVideo": ("goalreel", {}),
-    "goalreel.RecordVideo, preset medium": ("goalreel", {"preset": "medium"}),
-}
-COMPARED = {
-    f"{env}: {name}": (
-        partial(record_video, module=module, env_name=env, warm=True, **settings),
-        _OURS if module == "goalreel" else _GYMNASIUM,
-    )
-    for env in (ENV, CART)
-    for name, (module, settings) in _COMPARED.items()
-}
 
 
 def start_clock() -> None:
     """Reset the counts of time and memory."""
-    _start.update(wall=time.perf_counter(), cpu=cpu_seconds(), memory=peak_bytes("VmRSS"))
+    _start.update(wall=time.perf_counter(), memory=peak_bytes("VmRSS"))
 
 
 def measure(name: str) -> dict:
     """Run a row in this process, and return its figures."""
     import resource
 
-    record, packages = (ROWS | COMPARED)[name]
+    record, packages = ROWS[name]
     for package in packages:
         with contextlib.suppress(ImportError):
             __import__(package)
     with tempfile.TemporaryDirectory(prefix="goalreel-recorders-") as place:
         folder = Path(place)
         start_clock()
-        found = record(folder) or {}
-        seconds, cpu = time.perf_counter() - _start["wall"], cpu_seconds() - _start["cpu"]
+        record(folder)
+        seconds = time.perf_counter() - _start["wall"]
         children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
         frames = sum(map(frames_of, sorted(folder.rglob("*.mp4"))))
     version = importlib.metadata.version(packages[0].replace("_", "-"))
@@ -294,9 +242,8 @@ def measure(name: str) -> dict:
         import goalreel
 
         version = goalreel.__version__
-    figures = {"seconds": seconds, "cpu": cpu, "frames": frames, "version": version}
-    memory = max(peak_bytes(), children) - _start["memory"]
-    return found | figures | {"memory": memory, "peak": peak_bytes()}
+    figures = {"seconds": seconds, "frames": frames, "version": version}
+    return figures | {"memory": max(peak_bytes(), children) - _start["memory"]}
 
 
 def frames_of(film: Path) -> int:
@@ -308,11 +255,11 @@ def frames_of(film: Path) -> int:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measure, print and write the tables."""
-    options, every = parser(__doc__), ROWS | COMPARED
+    """Measure, print and write the table."""
+    options = parser(__doc__)
     options.add_argument("--pythons", nargs="*", default=[], help="further interpreters")
-    options.add_argument("--rows", nargs="+", choices=every, default=list(every), metavar="ROW")
-    options.add_argument("--row", choices=every, help="measure this row here, and print JSON")
+    options.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), metavar="ROW")
+    options.add_argument("--row", choices=ROWS, help="measure this row here, and print JSON")
     chosen = options.parse_args(argv)
     if chosen.row:
         print(json.dumps(measure(chosen.row)))
@@ -325,14 +272,12 @@ def main(argv: list[str] | None = None) -> None:
         for name, python in pythons.items()
         if python
     }
-    found = take_turns(contenders, chosen.runs)
-    write_recorders(chosen, {n: runs for n, runs in found.items() if n in ROWS}, missing)
-    write_compared(chosen, {n: runs for n, runs in found.items() if n in COMPARED})
+    write_recorders(chosen, take_turns(contenders, chosen.runs), missing)
 
 
 def _python(name: str, pythons: list[str]) -> str | None:
     """Return the first interpreter that has the packages of a row."""
-    program = "import " + ", ".join((*(ROWS | COMPARED)[name][1], "av"))
+    program = "import " + ", ".join((*ROWS[name][1], "av"))
     for python in pythons:
         if not subprocess.run([python, "-c", program], capture_output=True).returncode:
             return str(Path(python).absolute())
@@ -359,30 +304,6 @@ def write_recorders(options, found: dict[str, list[dict]], missing: list[str]) -
     ]
     if rows:
         write_table(options.output / "recorders", HEADER, rows, notes, 2)
-
-
-def write_compared(options, found: dict[str, list[dict]]) -> None:
-    """Write the table of RecordVideo. Raises MismatchError if not all played the same episodes."""
-    rows, states = [], {}
-    for name, runs in found.items():
-        env, recorder = name.split(": ")
-        base, rendered = found.get(f"{env}: {next(iter(_COMPARED))}", runs), runs[0]["rendered"]
-        if {run["states"] for run in runs} != {states.setdefault(env, runs[0]["states"])}:
-            raise MismatchError(f"{env}: not all recorders saw the same episodes")
-        seconds = median(runs, "seconds")
-        figures = f"{rendered / seconds:,.0f}", digits(median(base, "seconds") / seconds)
-        cpu, lost = f"{1000 * median(runs, 'cpu') / rendered:.2f}", rendered - runs[0]["frames"]
-        peak = f"{median(runs, 'peak') / 2**20:,.0f}"
-        rows.append([env, recorder, *figures, cpu, f"{rendered:,}", str(lost), peak])
-    notes = [
-        f"{medians(options.runs)}. Stepping and rendering are part of the time. {_FIVE} episodes "
-        "of each environment, the same seeds and actions for all. Every observation was compared. "
-        "A lost frame is the last of an episode.",
-        "x264's preset is medium, on all cores, by moviepy for Gymnasium, and veryfast, on one "
-        "core, for goalreel. CPU time includes ffmpeg's. Peak memory is that of Python.",
-    ]
-    if rows:
-        write_table(options.output / "record_video", VIDEO_HEADER, rows, notes, 2)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Write the tables and figures of the benchmarks into README.md and the pages of docs/.
 
-    python -m benchmarks.write_tables            writes the changed pages
-    python -m benchmarks.write_tables --check    only names them, and ends with status 1 if any
+    python -m benchmarks.write_tables
 
 A page holds markers. This program replaces the text between them:
 
@@ -11,10 +10,8 @@ A page holds markers. This program replaces the text between them:
 In a table of the page, write a backslash before the bars of a value.
 """
 
-import argparse
 import csv
 import re
-import sys
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
@@ -23,22 +20,13 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _MARKER = re.compile(r"(<!-- (table|value): (.+?) -->).*?(<!-- end -->)", re.S)
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Write all pages, or check them."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    options.add_argument("--check", action="store_true", help="write nothing")
-    check = options.parse_args(argv).check
-    changed = []
+def main() -> None:
+    """Write all pages, and print the changed ones."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         if (new := filled(text)) != text:
-            changed.append(str(page.relative_to(ROOT)))
-            if not check:
-                page.write_text(new, encoding="utf-8")
-    print("\n".join(changed))
-    sys.exit(bool(check and changed))
+            page.write_text(new, encoding="utf-8")
+            print(page.relative_to(ROOT))
 
 
 def filled(text: str) -> str:

@@ -76,6 +76,15 @@ def test_card_shows_mean_return_and_median_episode(project):
     assert "model_card.episode_trigger: No episode matches '[99]'" in said
 
 
+@pytest.mark.slow
+def test_card_shows_frames_of_odd_sides(project):
+    code = (project.folder / "examples/own_environment.py").read_text(encoding="utf-8")
+    (project.folder / "odd.py").write_text(code.replace("12, 9, 20", "13, 9, 7"), encoding="utf-8")
+    project.run("model_card", config={"env": "odd:Catch-v0", "policy": "random", "episodes": 1})
+    shown = decoded_rgb(project.folder / "results/model_card/replay.mp4")
+    assert shown[0].shape == (9 * 7 + 1, 13 * 7 + 1, 3)
+
+
 def test_card_policy_is_deterministic_only_if_known():
     assert not is_deterministic({"name": "near_optimal", "epsilon": 0.1})
     assert not is_deterministic({"name": "random", "epsilon": 0.0})

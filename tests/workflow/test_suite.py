@@ -127,6 +127,10 @@ def test_option_of_the_policy_is_an_axis():
     policies = [run.options["policy"] for run in runs.values()]
     assert policies == [{"name": "trained", "checkpoint": name} for name in ("best", "last")]
     assert [run.column for run in runs.values()] == ["best", "last"]
+    # Also of a file, and before the axis of the policy.
+    axes = {"policy.function": ["act", "other"], "policy": ["agent.py"]}
+    policies = [run.options["policy"] for run in expand({"suite": axes}).values()]
+    assert policies == [{"file": "agent.py", "function": name} for name in ("act", "other")]
 
 
 def test_rl_zoo_folder_gives_a_run_for_each_model(tmp_path):

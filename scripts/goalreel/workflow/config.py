@@ -67,7 +67,7 @@ def read_config(user_options: Mapping) -> dict:
     `film.fps` is 30 if the environment has its own. Errors of the environment's arguments and
     spaces are reported only together with others.
     """
-    config, errors = read_options(_with_policy_section(user_options))
+    config, errors = read_options(with_policy_section(user_options))
     if config["policy"]["name"] is None:
         name = _fitting_policy(config["policy"], config["env"])
         config["policy"] = config["policy"] | {"name": name}
@@ -100,8 +100,9 @@ def read_config(user_options: Mapping) -> dict:
     policy = with_files(policy, config["env"]) if policy["name"] == "sb3" else policy
     wrappers = [{name: dict(kwargs)} for name, kwargs in map(named, config["env_wrappers"])]
     folder = "results" if config["compare"] else results_folder(config["env"], policy)
+    folder = config["results"] or folder
     return config | {
-        "results": config["results"] or folder,
+        "results": folder if "://" in folder else str(Path(folder)),
         "policy": {key: policy[key] for key in taken},
         "env_wrappers": wrappers,
         "train": policy_errors.training_of(config),
@@ -153,7 +154,7 @@ def locked_options(user_options: Mapping) -> dict:
     return options | chosen | {"results": f"{root}/check"}
 
 
-def _with_policy_section(user_options: Mapping) -> dict:
+def with_policy_section(user_options: Mapping) -> dict:
     """Return the options with a section for a policy that the user gives as a name or file."""
     policy = user_options.get("policy")
     if not isinstance(policy, str):

@@ -11,6 +11,7 @@ from goalreel.configuration.options import Options
 from goalreel.configuration.schema import config_error
 from goalreel.errors import OptionError, quoted, suggest
 from goalreel.policies.parameters import POLICY_FILES, is_trained_here
+from goalreel.workflow.config import with_policy_section
 
 _LISTED = ("runs", "rl_zoo")  # keys of a suite that list its runs instead of an axis
 _OWN = ("checkpoint", "training_seed")  # axes that are no options
@@ -46,7 +47,8 @@ def expand(user_options: Mapping) -> dict[str, SuiteRun]:
                 problem = f"Two runs have the name {folder!r}. Rename one of them."
                 raise OptionError("suite", problem)
             run = common | {"results": f"{root}/{folder}"}
-            for option, value in changes.items():
+            # Whole sections come before single options in them.
+            for option, value in sorted(changes.items(), key=lambda item: "." in _key(item[0])):
                 if (first := str(option).partition(".")[0]) not in _AXES:
                     is_option = first in Options.model_fields
                     problem = "It cannot differ between runs." if is_option else "Unknown option."
@@ -54,8 +56,7 @@ def expand(user_options: Mapping) -> dict[str, SuiteRun]:
                     fix = hint or "Name another option."
                     raise OptionError(f"suite.{option}", f"{problem} {fix}")
                 if option != "training_seed":  # which {training_seed} and train.seed stand for
-                    key = "policy.file" if option == "checkpoint" else option
-                    run = with_option(run, key, value)
+                    run = with_option(run, _key(option), value)
             if "training_seed" in changes and _is_trained_here(run):
                 run = with_option(run, "train.seed", changes["training_seed"])
             runs[folder] = _place(run, labels)
@@ -114,6 +115,11 @@ def _runs(suite: object) -> Iterator[tuple[str, dict[str, object], dict[str, str
             labels = dict(zip(axes, (label for label, _ in point), strict=True))
             changes = dict(zip(axes, (value for _, value in point), strict=True))
             yield "-".join(labels.values()), _fill_in(changes, labels), labels
+
+
+def _key(axis: object) -> str:
+    """Return the dotted key of the option of an axis."""
+    return "policy.file" if axis == "checkpoint" else str(axis)
 
 
 def _mapping(key: str, value: object, example: str) -> dict:
@@ -200,9 +206,8 @@ def with_option(run: Mapping, option: str, value: object) -> dict:
     key, _, inner_key = option.partition(".")
     if not inner_key:
         return {**run, key: value}
-    section = run.get(key)
-    if not isinstance(section, Mapping):
-        section = {"name": section} if key == "policy" and section else {}
+    section = with_policy_section(run).get(key)
+    section = section if isinstance(section, Mapping) else {}
     return {**run, key: with_option(section, inner_key, value)}
 
 

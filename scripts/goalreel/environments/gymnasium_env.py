@@ -377,8 +377,12 @@ class Instance:
 
     def info(self) -> dict[str, float]:
         """Return the numbers by name in `info["columns"]` of the latest step."""
-        numbers = self._info.get("columns", {}).items()
-        return self._call("step", lambda: {name: float(value) for name, value in numbers})
+
+        def numbers() -> dict[str, float]:
+            columns = self._info.get("columns", {}).items()
+            return {str(name): float(value) for name, value in columns}
+
+        return self._call("step", numbers)
 
     def render(self) -> object:
         """Return a new frame from `env.render()`."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from goalreel.errors import pluralize
+from goalreel.errors import GoalreelError, pluralize
 from goalreel.files.atomic import replacing
 from goalreel.simulation.played_episodes import Selection
 from goalreel.simulation.trajectories import Attempts, read_summary
@@ -45,19 +45,24 @@ def write_tables(
     `cards` are the frames of the title card before each episode. With a `selection`, which the
     film shows, its shares are columns.
     """
-    first_frame, played = 0, []
+    first_frame, played, named = 0, [], None
     columns = EPISODE_COLUMNS["reach" if attempts_csv else "episode"]
     with contextlib.ExitStack() as files:
         episodes_part = files.enter_context(replacing(episodes_csv))
         attempts_part = files.enter_context(replacing(attempts_csv)) if attempts_csv else None
         for shard, path in enumerate(trajectories):
             summary = read_summary(path)
+            names = list(summary.episodes.info.dtype.names)
+            named = names if named is None else named
+            if names != named:
+                problem = f"The last info['columns'] has the names {named} in shard 0, {names} in"
+                raise GoalreelError(f"env: {problem} shard {shard}. Return the same names.")
             table = _attempts_table(summary.episodes, env, shard)
             table["frames"], table["card_frames"] = table["steps"] + 1, cards
             shown = table["card_frames"] + table["frames"]
             table["first_frame"] = first_frame + shown.cumsum() - table["frames"]
             table["start_s"] = table["first_frame"] / fps
-            mark = [*summary.episodes.info.dtype.names, *summary.spec.remarks]
+            mark = [*names, *summary.spec.remarks]
             if selection is not None:
                 mark += SHARE_COLUMNS
                 places = np.searchsorted(selection.rows.reach, table["episode"])

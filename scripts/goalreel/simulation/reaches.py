@@ -9,6 +9,7 @@ on the root seed, the environment, the policy and i, and not on its shard.
 """
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,9 @@ from goalreel.simulation.episodes import Episode, EpisodeRecorder, simulate_epis
 from goalreel.simulation.trajectories import Attempts, Trajectories, concatenate
 
 _STEPS = "states", "actions", "rewards"  # fields of an episode
+OWN_COLUMNS = {field.name.rstrip("_") for field in fields(Attempts)}  # of goalreel's tables
+OWN_COLUMNS |= {"episode", "env", "shard", "first_frame", "frames", "start_s", "card_frames"}
+OWN_COLUMNS |= {"share", "share_low", "share_high", "played", "filmed", "reproducible", "draft"}
 _MAX_REACHES = 4096  # simulated together, to limit memory
 
 
@@ -142,6 +146,9 @@ def to_batch(
             f"env: The last info['columns'] of '{environment.id}' has the names {names} after seed "
             f"{episodes[0].seed}, {[*other.info]} after seed {other.seed}. Return the same names."
         )
+    if taken := OWN_COLUMNS.intersection(names):
+        problem = f"'{environment.id}' has {min(taken)!r} in info['columns'], a column of goalreel"
+        raise GoalreelError(f"env: {problem}. Choose another name.")
     info = np.array([(*e.info.values(),) for e in episodes], [(name, float) for name in names])
     steps = np.array([len(episode.rewards) for episode in episodes])
     started = reaches, np.full(len(reaches), attempt), seeds, positions

@@ -1,8 +1,10 @@
 """The command `goalreel`: the usual targets of the workflow, in any folder."""
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -70,7 +72,9 @@ def _film(given: argparse.Namespace) -> int:
         key, equals, value = word.partition("=")
         if not equals:
             raise GoalreelError(f"--set {key}: Has no value. Write {key}=VALUE.")
-        options = with_option(options, key, yaml.safe_load(value))
+        with contextlib.suppress(yaml.YAMLError):  # else a text, such as a caption
+            value = yaml.safe_load(value)
+        options = with_option(options, key, value)
     if {"reaches", "seeds"} & options.keys():
         del options["episodes"]
     film = Path(load_config(options)["results"], "film.mp4")
@@ -83,7 +87,7 @@ def _report(given: argparse.Namespace) -> int:
     options = Path(given.results, "config.yaml")
     if not options.is_file():
         raise GoalreelError(f"{given.results}: Holds no config.yaml. Name the folder of a run.")
-    return _snakemake(given.cores, "report", "--configfile", str(options))
+    return _snakemake(given.cores, "report", "--configfile", str(options), results=given.results)
 
 
 def _compare(given: argparse.Namespace) -> int:
@@ -98,7 +102,9 @@ def _snakemake(cores: str, *words: str, **options: object) -> int:
     """Run Snakemake with options of the configuration, and return its exit status."""
     config = [f"{key}={json.dumps(value)}" for key, value in options.items()]
     config = ["--config", *config] if config else []
-    return subprocess.run([*_SNAKEMAKE, "--cores", cores, *words, *config]).returncode
+    with subprocess.Popen([*_SNAKEMAKE, "--cores", cores, *words, *config]) as process:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Snakemake also gets it
+        return process.wait()
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ _WHOLE, _FRAME = 6, 2  # characters of a checksum, 6 bits each, of all steps and
 _STEPS, _LEAST_STEPS, _FRAMES, _LEAST_FRAMES = 6000, 6, 300, 3
 # A step is an action, the observation after it and its reward.
 _QUANTITIES = ("action", "observation", "reward")
+_RENDER = ("scale", "quality", "camera", "width", "height")  # options that change frames
 
 
 class Difference(NamedTuple):
@@ -111,7 +112,7 @@ def lock_run(spec: Spec, trajectories: Iterable[Path], frames: Iterable[Path]) -
     facts = present_facts(spec) | {
         "options": options
         | {"film": {"fps": spec.config["film.fps"]}}
-        | {"render": {key: spec.config[f"render.{key}"] for key in ("scale", "quality")}},
+        | {"render": {k: v for k in _RENDER if (v := spec.config[f"render.{k}"]) is not None}},
         "mean_return": mean_interval([episode.return_ for episode in episodes]).text(),
     }
     return Lock(facts, episodes)

@@ -6,7 +6,6 @@ episodes that Gymnasium played. It keeps only the compared values of each file.
 
 import contextlib
 import csv
-import itertools
 import multiprocessing
 import re
 import shlex
@@ -31,8 +30,7 @@ from goalreel.provenance import checksums
 from goalreel.provenance.embedded_specs import OTHER, check_shard, read_spec
 from goalreel.provenance.spec import Spec, json_digest, shard_name
 from goalreel.rendering.frame_cache import open_cache
-from goalreel.simulation.trajectories import read_trajectories
-from goalreel.verification.behavior import read_episodes
+from goalreel.simulation.trajectories import read_summary, read_trajectories
 from goalreel.verification.lock_file import read_lock
 from goalreel.verification.replay import difference
 
@@ -158,9 +156,8 @@ def verify_results(
         if film.is_ok and film.frames != joined and encode.status == "ok":
             film.reject(f"it has {film.frames} frames, not {joined}")
     run_file, lock = results / checksums.RUN_FILE, results / outputs["lock"][0]
-    shards = [[path for path, f in v.files.items() if f.is_ok] for v in (simulate, render)]
     checks = {run_file: partial(_read_run_file, run_file, spec, plan)}
-    checks[lock] = partial(_read_lock, lock, *shards)
+    checks[lock] = partial(_read_lock, lock, [p for p, f in simulate.files.items() if f.is_ok])
     records = {path: inspect(path, read) for path, read in checks.items() if path.exists()}
     verdicts["records"] = Verdict("records", records)
     return [verdict for verdict in verdicts.values() if verdict.status]
@@ -308,17 +305,18 @@ def _read_run_file(path: Path, spec: Spec, plan: Callable[[Mapping], Spec]) -> F
     return File(path.stat().st_size)
 
 
-def _read_lock(path: Path, trajectories: Sequence[Path], frames: Sequence[Path]) -> File:
-    """Return the findings on the lock file of a run. Raises UnusableFileError."""
+def _read_lock(path: Path, trajectories: Sequence[Path]) -> File:
+    """Return the findings on the lock file of a run, which may have grown or changed since.
+
+    Raises UnusableFileError if the file is damaged, or locks other seeds.
+    """
     try:
         locked = read_lock(str(path)).episodes
     except GoalreelError as error:
         raise UnusableFileError(path, str(error)) from None
-    if len(frames) == len(trajectories):  # otherwise another file is damaged, or frames are deleted
-        played = read_episodes(trajectories, frames)
-        pairs = itertools.zip_longest(played, locked)
-        if any(not a or not b or a.difference(b) for a, b in pairs):
-            raise UnusableFileError(path, _OTHER_RUN)
+    seeds = [seed for file in trajectories for seed in read_summary(file).episodes.seed.tolist()]
+    if any(seed != episode.seed for seed, episode in zip(seeds, locked, strict=False)):
+        raise UnusableFileError(path, _OTHER_RUN)
     return File(path.stat().st_size)
 
 

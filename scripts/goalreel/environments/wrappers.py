@@ -77,6 +77,10 @@ def sticky_options(config: Mapping) -> dict[str, object]:
     repeat = {"repeat_action_probability": probability}
     if not env.rpartition(":")[2].startswith(("ALE/", "SuperMarioBros-")):
         wrapper = {"gymnasium.wrappers:StickyAction": repeat}
+        if any("gymnasium.wrappers:StickyAction" in one for one in config["env_wrappers"]):
+            raise OptionError(key, "Also set by StickyAction in env_wrappers. Remove one.")
+        if probability == 1:
+            raise OptionError(key, f"'1' is not allowed for {env}. Use a number below 1.")
         return {key: None, "env_wrappers": [*config["env_wrappers"], wrapper]}
     if repeat.keys() & config["env_kwargs"]:
         raise OptionError(key, "Also set by env_kwargs.repeat_action_probability. Remove one.")

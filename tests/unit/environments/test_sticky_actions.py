@@ -52,3 +52,10 @@ def test_sticky_wrapper_is_outermost_and_the_option_is_gone():
 def test_sticky_actions_given_twice_are_rejected():
     message = rejection({"env": PONG, "env_kwargs": REPEAT, "sticky_actions": 0.25})
     assert message.startswith("sticky_actions: Also set by env_kwargs.repeat_action_probability.")
+
+
+def test_sticky_wrapper_and_option_are_rejected():
+    given = {"env": CART, "env_wrappers": [{"gymnasium.wrappers:StickyAction": REPEAT}]}
+    message = rejection(given | {"sticky_actions": 0})
+    assert message.startswith("sticky_actions: Also set by StickyAction in env_wrappers.")
+    assert "'1' is not allowed for" in rejection({"env": CART, "sticky_actions": 1})

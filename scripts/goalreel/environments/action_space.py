@@ -67,14 +67,17 @@ class ActionSpace:
         expected = f"Expected: {num_envs} actions, {self}, as an array of shape {shape}"
         try:
             array = np.asarray(actions)
-        except ValueError as error:  # rows of different lengths
+        except Exception as error:  # rows of different lengths, or a tensor of PyTorch
             raise GoalreelError(f"{source} returned no array ({error}). {expected}") from None
         if array.shape != shape:
             raise GoalreelError(f"{source} returned an array of shape {array.shape}. {expected}")
         if array.dtype.kind not in ("iub" if self.is_integer else "iuf"):
             raise GoalreelError(f"{source} returned {array.dtype}. {expected}")
         rows = array.astype(np.int64 if self.is_integer else self.dtype).reshape(num_envs, -1)
-        wrong = ~((rows >= self.low) & (rows <= self.high)).all(axis=1)
+        # Stable-Baselines3 scales actions to bounds, and may round past them.
+        largest = np.maximum(np.abs(self.low), np.abs(self.high)).astype(self.dtype)
+        slack = 0 if self.is_integer else np.nan_to_num(np.spacing(largest))
+        wrong = ~((rows >= self.low - slack) & (rows <= self.high + slack)).all(axis=1)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise GoalreelError(

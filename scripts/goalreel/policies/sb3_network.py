@@ -10,6 +10,8 @@ common/torch_layers.py, and {dqn,sac,td3}/policies.py (2.9); torch/_utils.py (2.
 
 import importlib
 import io
+import itertools
+import math
 import pickle
 import re
 import zipfile
@@ -181,7 +183,11 @@ def read_network(path: str) -> Sb3Network | None:
         and (activation == "ReLU" or (activation == "Tanh" and (not is_image or is_bare)))
         and str(acted.get("start", "0")) == "0"
     )
-    if not is_usual:
+    # Layers that older versions shared have other names.
+    dense = [weight.shape for weight, _ in layers if weight.ndim == 2]
+    fits = bool(dense) and all(a[0] == b[1] for a, b in itertools.pairwise(dense))
+    size = count or math.prod(observed.get("_shape") or (0,))
+    if not (is_usual and fits and (is_image or dense[0][1] == size)):
         return None
     tanh = activation == "Tanh" and not is_image
     valuing = [_numpy_network(critic, tanh) for critic in critics if critic]

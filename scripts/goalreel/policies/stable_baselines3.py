@@ -7,7 +7,9 @@ thread, so that an episode depends only on its seed. To repeat it, call
 """
 
 import importlib
+import os
 import pickle
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,6 +44,8 @@ class Sb3Policy:
     @classmethod
     def load(cls, section: Mapping) -> "Sb3Policy":
         """Load the model of a section `policy`. Raises GoalreelError if it cannot be used."""
+        if (here := os.getcwd()) not in sys.path:  # noqa: PTH109 - for the user's own modules
+            sys.path.append(here)
         is_plain = section.get("deterministic", True) and not section.get("vecnormalize")
         policy = cls(section, read_network(section["file"]) if is_plain else None)
         if policy.network is None and section.get("safe"):
@@ -132,7 +136,13 @@ class Sb3Policy:
         if is_random:
             self._restore(episode)
         given = observation, episode.memory, np.array([episode.is_start]), not is_random
-        action, episode.memory = self.model.predict(*given)
+        try:
+            action, episode.memory = self.model.predict(*given)
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise GoalreelError(
+                f"policy.file: {quoted(self.section['file'])} cannot take an observation. Set env "
+                f"and env_wrappers as in its training.\n  {type(error).__name__}: {error}"
+            ) from None
         episode.is_start = False
         if is_random:
             torch, spaces = importlib.import_module("torch"), self.model.action_space.np_random
@@ -152,7 +162,7 @@ class Sb3Policy:
             if not hasattr(policy, "predict_values"):
                 return {}
             signals = {"value": policy.predict_values(tensor).numpy()[:, 0]}
-            chances = policy.get_distribution(tensor).distribution
+            chances = getattr(policy.get_distribution(tensor), "distribution", None)
             if isinstance(chances, torch.distributions.Categorical):
                 signals["probabilities"] = chances.probs.numpy()
             return signals

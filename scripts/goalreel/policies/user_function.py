@@ -152,7 +152,7 @@ def _signal(name: str, values: object, count: int, label: str) -> np.ndarray:
         raise GoalreelError(f"{label} named a signal {quoted(name)}. Use letters, digits and _.")
     try:
         array = np.asarray(values, np.float32)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # or a tensor of PyTorch
         array = np.zeros(())
     if array.ndim not in (1, 2) or len(array) != count or array.size > MAX_NUMBERS * count:
         raise GoalreelError(
@@ -218,19 +218,30 @@ def policy_of(given: object) -> UserPolicy:
     """
     if getattr(given, "__name__", "") == FACTORY:
         return _factory(f"policy: {FACTORY}", None, given)
-    act = given
-    if not callable(given):
-        if not hasattr(given, "predict"):
-            raise GoalreelError(
-                f"policy: {quoted(given)} is not allowed. Use a name, a section `policy`, a "
-                f"function of an observation, or a model with `predict`."
-            )
+    if not callable(given) and not hasattr(given, "predict"):
+        raise GoalreelError(
+            f"policy: {quoted(given)} is not allowed. Use a name, a section `policy`, a function "
+            "of an observation, or a model with `predict`."
+        )
 
-        def act(observation):
-            return given.predict(observation, deterministic=True)[0]
+    def start(seed: int, environment: Environment) -> Callable:
+        return given if callable(given) else _player(given)
 
     fix = "Compute an action only from its observation."
-    return UserPolicy("policy: The function", None, lambda seed, environment: act, _act_alone, fix)
+    return UserPolicy("policy: The function", None, start, _act_alone, fix)
+
+
+def _player(model: object) -> Callable:
+    """Return a function of the observations of an episode that plays a model, with its memory."""
+    dtype, memory = getattr(getattr(model, "action_space", None), "dtype", None), {}
+
+    def act(observation: object) -> np.ndarray:
+        action, state = model.predict(observation, deterministic=True, **memory)
+        if state is not None:
+            memory.update(state=state, episode_start=np.zeros(1, bool))
+        return np.asarray(action, dtype)  # for MultiBinary, `predict` returns floats
+
+    return act
 
 
 def _taken(

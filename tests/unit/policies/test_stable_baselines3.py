@@ -1,7 +1,11 @@
 """A saved model plays as in Stable-Baselines3, or an error names the problem."""
 
+import importlib
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import gymnasium
@@ -16,6 +20,7 @@ from recordings import same_episodes
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import make_policy
+from goalreel.policies.user_function import policy_of as object_policy
 from goalreel.simulation.episodes import simulate_episodes
 from goalreel.workflow.config import load_config
 from goalreel.workflow.plan import Plan
@@ -213,6 +218,41 @@ def rooms(binary=False, **options):
 
 
 gymnasium.register("TestRooms-v0", rooms)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_masked_actions_of_several_parts_are_those_of_the_library(tmp_path, binary):
+    library = pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
+    env = rooms(binary, max_episode_steps=20)
+    model = library.MaskablePPO("MultiInputPolicy", env, seed=1, device="cpu")
+    model.save(tmp_path / "model.zip")
+    config = {"env": "TestRooms-v0", "env_kwargs": {"binary": binary}, "max_episode_steps": 20}
+    policy = policy_of(tmp_path / "model.zip", "TestRooms-v0", env_kwargs=config["env_kwargs"])
+    assert_theirs(played(policy, config), model, env)
+
+
+def test_film_of_a_recurrent_model_keeps_its_memory(tmp_path):
+    library = pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
+    model = library.RecurrentPPO("MlpLstmPolicy", "Pendulum-v1", seed=1, device="cpu")
+    environment, player = make_environment(PENDULUM), object_policy(model)
+    player.check(environment)
+    episodes = simulate_episodes(SEEDS, environment, player)
+    assert_theirs(episodes, model, pendulum())
+
+
+def test_model_finds_modules_of_the_working_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = "from stable_baselines3.common.torch_layers import FlattenExtractor as Own"
+    (tmp_path / "own_features.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = importlib.import_module("own_features").Own
+    options = {"policy_kwargs": {"features_extractor_class": kind}}
+    sb3.PPO("MlpPolicy", "Pendulum-v1", device="cpu", **options).save("model.zip")
+    program = "import sys; from goalreel.policies.policy import make_policy as make;"
+    program += " make({'name': 'sb3', 'file': 'model.zip', 'algorithm': 'PPO'}).model"
+    command = [sys.executable, "-P", "-c", program]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")}
+    subprocess.run(command, check=True, env=environment)
 
 
 @pytest.mark.parametrize("binary", [False, True])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from conftest import CONTINUOUS, DISCRETE, PUMP, simulated
 
+from goalreel.environments.action_space import action_space
 from goalreel.environments.environment import make_environment
 from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.errors import GoalreelError
@@ -155,3 +156,18 @@ def test_open_reaches_after_max_attempts_raise_with_a_fix():
     said = str(error.value)
     assert said.startswith("reach 0: ") and "this job: 10 of 10" in said
     assert "all 3 attempts. Raise max_attempts_per_reach" in said and "policy" in said
+
+
+def test_actions_may_round_past_a_bound_but_not_exceed_it():
+    space = action_space(gymnasium.spaces.Box(-1, 0.7, (1,), np.float32), "Box-v0")
+    rounded = np.nextafter(np.float32(0.7), np.float32(1))
+    assert space.validate(np.array([[rounded]]), 1, "policy")[0, 0] == rounded
+    with pytest.raises(GoalreelError, match="not in the action space"):
+        space.validate(np.array([[0.7001]], np.float32), 1, "policy")
+
+    class Tensor:
+        def __array__(self, *_, **__):
+            raise RuntimeError("it requires grad")
+
+    with pytest.raises(GoalreelError, match="policy returned no array .it requires grad"):
+        space.validate(Tensor(), 1, "policy")

@@ -5,6 +5,7 @@ import gc
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import gymnasium
@@ -24,7 +25,9 @@ class Recorder(RecordConstructorArgs):
         # `given` has `video`, a dict of VideoOptions.
         arguments = {k: v for k, v in given.items() if k not in ("self", "env", "__class__")}
         video = arguments.pop("video")
-        RecordConstructorArgs.__init__(self, **arguments, **video)  # later calls are ignored
+        # It copies its arguments, which the owner of a method may not allow.
+        kept = {k: v for k, v in video.items() if k != "on_video" or isinstance(v, FunctionType)}
+        RecordConstructorArgs.__init__(self, **arguments, **kept)
         if given["episode_trigger"] is None and given["step_trigger"] is None:
             arguments["episode_trigger"] = capped_cubic_video_schedule
         arguments = {k: v for k, v in arguments.items() if k not in own}

@@ -109,6 +109,7 @@ class VideoWriter:
         self._draft: Path | None = None
         self._stream: ffmpeg.Stream | None = None
         self._is_finished, self._pid = False, os.getpid()
+        self._written: set[Path] = vars(owner).setdefault("_written", set())  # names of patterns
         # When Python ends, `__del__` may be too late to wait for ffmpeg.
         self._at_exit = weakref.finalize(owner, self.finish)
 
@@ -181,7 +182,10 @@ class VideoWriter:
         path = self._path
         if options.name_pattern is not None:
             fields = info | {"name_prefix": options.name_prefix}
-            path = path.with_name(f"{options.name_pattern.format(**fields)}.mp4")
+            path = named = path.with_name(f"{options.name_pattern.format(**fields)}.mp4")
+            while path in self._written:  # two videos with the same fields
+                path = named.with_stem(f"{named.stem}-{len(self._written) + 1}")
+            self._written.add(path)
         try:
             info["frames"] = self._stream.finish()
             if not self._draft.exists():

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import threading
 
 import gymnasium
 import numpy as np
@@ -223,6 +224,28 @@ def test_on_video_gets_the_outcome_of_the_episode(tmp_path):
         assert len(decoded(tmp_path / f"{name}.mp4")) == length + 1
     assert told == wanted
     assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_method_is_told_and_equal_names_get_numbers(tmp_path):
+    class Log:
+        lock = threading.Lock()
+
+        def __init__(self):
+            self.names, self.own = [], threading.Lock()  # which cannot be copied
+
+        def video(self, path, episode, info):
+            self.names.append(path)
+
+    log, pattern = Log(), "episode-{episode}-return-{return:.0f}"
+    options = {"step_trigger": lambda step: step % 4 == 0, "video_length": 2}
+    env = RecordVideo(Noise(), tmp_path, name_pattern=pattern, on_video=log.video, **options)
+    env.reset()
+    for _ in range(12):
+        env.step(0)
+    env.close()
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert len(names) == len(log.names) == 3
+    assert {"episode-0-return-0.mp4", "episode-0-return-0-2.mp4"} <= {*names}
 
 
 def test_error_in_on_video_keeps_the_video(tmp_path):

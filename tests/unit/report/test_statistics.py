@@ -23,7 +23,8 @@ MEANS = [
     (RANDOM.exponential(size=100), (0.8136, 1.2143)),
     (RANDOM.exponential(size=2000), (0.9380, 1.0229)),
     ((RANDOM.random(100) < 0.05) * 1.0, (0.0400, 0.1500)),
-    (np.array([0.0, 1.0]), (0.0000, 1.0000)),
+    # scipy.stats.t.interval, for few values
+    (np.array([0.0, 1.0]), (-5.8531, 6.8531)),
 ]
 
 
@@ -50,8 +51,8 @@ def test_mean_interval_is_that_of_scipy(values, bounds):
         ([1, 2, 3], [3, 4, 5], (3, 0, 0), "new is better by 2"),
         ([3, 4, 5], [1, 2, 3], (0, 0, 3), "old is better by 2"),
         ([0.1 + 0.2, 1], [0.3, 1], (0, 2, 0), "equal returns"),
-        ([1, 2, 3], [2, 2, 2], (1, 1, 1), "no difference shown: −1.0 to 1.0"),
-        ([10, 10, 10, 10], [12, 13, 14, 11], (4, 0, 0), "new is better by 2.5 (1.5 to 3.5)"),
+        ([1, 2, 3], [2, 2, 2], (1, 1, 1), "no difference shown: −2.5 to 2.5"),
+        ([10, 10, 10, 10], [12, 13, 14, 11], (4, 0, 0), "new is better by 2.5 (0.4 to 4.6)"),
         ([1], [4], (1, 0, 0), "one seed, new − old: 3"),
     ],
 )
@@ -59,6 +60,20 @@ def test_paired_difference_counts_and_words(a, b, counts, sentence):
     difference = paired_difference(a, b)
     assert (difference.wins, difference.ties, difference.losses) == counts
     assert difference.sentence("old", "new") == sentence
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 10, 30])
+def test_interval_covers_the_true_mean(count):
+    samples = np.random.default_rng(3).normal(size=(400, count))
+    intervals = [mean_interval(sample) for sample in samples]
+    assert np.mean([i.low <= 0 <= i.high for i in intervals]) > 0.91
+
+
+def test_interval_of_unbounded_values_is_unknown():
+    for values in ([1.0, np.nan], [np.inf, -np.inf], [np.inf, 1.0]):
+        interval = mean_interval(values)
+        assert not np.isfinite(interval.value) and np.isnan([interval.low, interval.high]).all()
+    assert mean_interval([1e110, 3e110, 2e110]).low < 2e110
 
 
 def test_interval_does_not_depend_on_order_or_direction():

@@ -205,8 +205,9 @@ def test_checkpoints_are_a_curve_with_its_band(driver, tmp_path):
     write_suite(tmp_path, runs, True, NO_SPEC)
     driver.get((tmp_path / "index.html").as_uri())
     titles = [point.get_attribute("textContent") for point in all_of(driver, ".curves title")]
-    assert titles == ["5,000 steps: 7.5 (5.0 to 10.0)", "20,000 steps: 30 (20 to 40)"] + [
-        "100,000 steps: 150 (100 to 200)"
+    # Student's interval of two values: 7.5 ± 12.7 * 2.5, and so on.
+    assert titles == ["5,000 steps: 8 (−24 to 39)", "20,000 steps: 30 (−97 to 157)"] + [
+        "100,000 steps: 150 (−485 to 785)"
     ]
     assert "100,000 steps: 150" in one(driver, ".curves svg").get_attribute("aria-label")
     assert all_of(driver, ".band") and "checkpoint" in one(driver, ".legend").text

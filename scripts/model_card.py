@@ -13,7 +13,9 @@ _LOCAL = ("allow", "file", "extra_files", "vecnormalize")
 
 
 @stage
-def model_card(spec, frames: Shards, trajectories: Shards, readme, replay, results, sums):
+def model_card(
+    spec, frames: Shards, trajectories: Shards, readme, replay, results, sums, played=None
+):
     import numpy as np
 
     from goalreel.errors import GoalreelError
@@ -21,6 +23,7 @@ def model_card(spec, frames: Shards, trajectories: Shards, readme, replay, resul
     from goalreel.provenance.checksums import write_sums
     from goalreel.rendering.captions import default_captions
     from goalreel.rendering.overlay import add_bands
+    from goalreel.report.episode_table import read_table
     from goalreel.report.model_card import LIBRARIES, evaluation, is_deterministic, page, write_card
     from goalreel.views.filmed_episodes import read_filmed
     from goalreel.views.triggers import select_episodes
@@ -43,6 +46,8 @@ def model_card(spec, frames: Shards, trajectories: Shards, readme, replay, resul
     images = (cache[frame] for cache, frames in even for frame in frames)
     written = write_video(replay, images, spec)
     returns = np.concatenate([summary.attempts.return_ for summary in filmed.summaries])
+    if played:  # the film shows chosen ones
+        returns = read_table(played, ("return",))["return"].to_numpy()
     metrics = evaluation(returns, config["env"], is_deterministic(policy))
     of_file = Path(policy["file"]).stem if policy["name"] == "python" else policy["name"]
     player, library = policy.get("algorithm") or of_file, LIBRARIES.get(policy["name"])

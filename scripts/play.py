@@ -4,7 +4,7 @@ from goalreel.stage_program import stage
 
 
 @stage
-def play(spec, output, policy=None):
+def play(spec, output, policy=None, max_step_seconds: int = 0, max_memory_mb: int = 0):
     from functools import partial
 
     from goalreel.environments.registry import describe
@@ -15,7 +15,7 @@ def play(spec, output, policy=None):
 
     config, first, count = spec.config, spec.shard["first"], spec.shard["count"]
     check_sources(spec, config["policy"])
-    scene = open_scene(config, policy)
+    scene = open_scene(config, policy, max_step_seconds, max_memory_mb)
     check = None
     if not describe(config["env"]).computed:  # goalreel's own environments need no check
         # Some environments step faster if they need not render. Some wrappers render.

@@ -19,7 +19,6 @@ def simulate(
     max_step_seconds: int = 0,
     max_memory_mb: int = 0,
 ):
-    import resource
     from functools import partial
 
     from goalreel.errors import pluralize
@@ -34,12 +33,7 @@ def simulate(
     reaches, section = range(first, first + count), config["policy"]
     success, show_failures = config.get("success", "terminated"), config["film.show_failures"]
     check_sources(spec, section)
-    if max_memory_mb:
-        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        resource.setrlimit(resource.RLIMIT_DATA, (max_memory_mb * 10**6, most))
-    scene = open_scene(config, policy)
-    if hasattr(scene.env, "max_step_seconds"):  # Gymnasium steps it
-        scene.env.max_step_seconds = max_step_seconds
+    scene = open_scene(config, policy, max_step_seconds, max_memory_mb)
     if selection:
         chosen = read_selection(selection).rows.take(slice(first, first + count))
         show_failures = True

@@ -1,5 +1,6 @@
 """Open the scene of a run, its environment and its policy, for every stage that plays."""
 
+import resource
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,13 +62,24 @@ class Scene:
         return played
 
 
-def open_scene(config: Mapping, policy: Path | Policy | None = None) -> Scene:
+def open_scene(
+    config: Mapping,
+    policy: Path | Policy | None = None,
+    max_step_seconds: int = 0,
+    max_memory_mb: int = 0,
+) -> Scene:
     """Return the scene of a configuration, without a policy if it has no section `policy`.
 
-    `policy` is a policy file from another stage, or a policy to use instead of the section. Raises
-    GoalreelError if the environment or the policy cannot be created.
+    `policy` is a policy file from another stage, or a policy to use instead of the section. The
+    limits, 0 for none, are of a step, and of this process's data. Raises GoalreelError if the
+    environment or the policy cannot be created.
     """
+    if max_memory_mb:
+        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (max_memory_mb * 10**6, most))
     scene, section = Scene(make_environment(config), None), config.get("policy")
+    if hasattr(scene.env, "max_step_seconds"):  # Gymnasium steps it
+        scene.env.max_step_seconds = max_step_seconds
     if section is None or section["name"] in RECORDED:
         return scene
     is_policy = policy is not None and not isinstance(policy, Path)

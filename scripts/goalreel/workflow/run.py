@@ -64,7 +64,8 @@ class Run:
         if scope not in PLAYED:
             # A shard has at least one episode, and of these kinds there may be only one.
             may_lack = isinstance(self.select, Mapping) and {"failed", "clusters"} & {*self.select}
-            return self.count if may_lack else self.config["shard_size"]
+            size = self.count if may_lack else self.config["shard_size"]
+            return size if self.seeds is None or self.select else min(size, _MAX_SEEDS)
         size = self.config["shard_size"] * _PLAYED_FACTOR
         return size if self.seeds is None else min(size, _MAX_SEEDS)
 

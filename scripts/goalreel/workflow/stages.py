@@ -135,6 +135,7 @@ FILM = {
         outputs={"output": "play/{shard}.npz"},
         **_SELECTS,
         config=(*_ENVIRONMENT, "seed", "policy", "check_determinism"),
+        limits=("max_step_seconds", "max_memory_mb"),
         tools=("numpy", "player"),
         scope="played_shard",
     ),
@@ -309,7 +310,7 @@ _VIEWS = {
     ),
     "model_card": Stage(
         "Write a model card for the Hugging Face Hub.",
-        inputs=_EPISODES,
+        inputs=_EPISODES | {"played": "choose.table"},
         outputs={
             "readme": "model_card/README.md",
             "replay": "model_card/replay.mp4",
@@ -397,7 +398,7 @@ STAGES = FILM | _TRAININGS | _VIEWS
 STAGES["lock"] = Stage(
     "Write goalreel.lock, the behavior of the episodes.",
     outputs={"output": "goalreel.lock"},
-    config=(*_PLAYED, "film.fps", "render.scale", "check.file"),
+    config=(*_PLAYED, *_CAMERA, "film.fps", "render.scale", "check.file"),
     **_LOCK,
 )
 STAGES["check"] = Stage(

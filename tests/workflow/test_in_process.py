@@ -4,6 +4,8 @@ import base64
 import itertools
 import os
 import re
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -12,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image, ImageSequence
+from project import REPOSITORY
 from recordings import decoded_rgb
 
 import goalreel
@@ -205,3 +208,36 @@ def test_log_and_progress_call_the_given_functions(tmp_path, capsys):
     goalreel.film("Acrobot-v1", progress=bar, **options | chosen)
     assert shown[0] == (2, "episode") and sum(shown[1:-1]) == 2, "only episodes of the film count"
     assert capsys.readouterr() == ("", "")
+
+
+def test_film_of_an_environment_and_wrapper_in_the_program(tmp_path):
+    program = """
+import gymnasium, goalreel
+from gymnasium.envs.classic_control import CartPoleEnv
+class Own(CartPoleEnv):
+    pass
+class Flip(gymnasium.Wrapper):
+    pass
+class Scaled(gymnasium.Wrapper):
+    def __init__(self, env, factor):
+        super().__init__(env)
+gymnasium.register("Own-v0", Own, max_episode_steps=5)
+made = goalreel.film(Flip(gymnasium.make("Own-v0")), episodes=2, to="a.mp4")
+print(made.table["steps"].tolist())
+try:
+    goalreel.film(Scaled(gymnasium.make("Own-v0"), 3), episodes=2, to="b.mp4")
+except goalreel.GoalreelError as error:
+    print(error)
+"""
+    (tmp_path / "program.py").write_text(program)
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")}
+    command = [sys.executable, "program.py"]
+    kwargs = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True}
+    said = subprocess.run(command, check=True, **kwargs).stdout
+    assert said.startswith("[5, 5]\nenv: The arguments of the wrapper Scaled are unknown.")
+
+
+def test_function_films_the_episodes_that_select_chooses(tmp_path):
+    given = {"episodes": 4, "film": {"select": {"worst": 2}}, "to": tmp_path / "a.mp4"}
+    table = goalreel.film("CartPole-v1", balance, max_episode_steps=40, **given).table
+    assert table["steps"].tolist() == [40, 40] and table["played"].tolist() == [4, 4]

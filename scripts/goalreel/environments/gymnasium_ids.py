@@ -260,7 +260,7 @@ def environment_tools(env: str, wrappers: Collection[str] = ()) -> tuple[str, ..
 def _package(module: str) -> str | None:
     """Return the installed package of a module, None if there is none."""
     # The search through all packages takes 0.4 s, so known names come first.
-    if module in sys.stdlib_module_names or module == "goalreel":
+    if module in sys.stdlib_module_names or module in ("goalreel", "__main__"):
         return None
     for named in (module, PACKAGES.get(module, module)):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

@@ -1,6 +1,7 @@
 """`goalreel.film` and `goalreel.check`: run the stages of a small run in this process."""
 
 import contextlib
+import inspect
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goalreel.cli import WORKFLOW, logging_to, program, say
+from goalreel.environments.wrappers import find_wrapper
 from goalreel.errors import GoalreelError, quoted
 from goalreel.films.saved_film import SavedFilm, check_format, save_film
 from goalreel.policies.parameters import is_trained_here
@@ -25,6 +27,8 @@ _SCRIPTS = WORKFLOW / "scripts"
 _PLAYED = ("import_recording", "simulate", "atlas", "render")  # stages that a check needs
 # pygame.gfxdraw fills polygons in one buffer per process, without the GIL.
 _DRAWING = threading.RLock()
+# Wrappers that do not record their arguments, and need none for a film.
+_WITHOUT_ARGUMENTS = ("stable_baselines3.common.monitor:Monitor",)
 
 
 def film(
@@ -168,7 +172,7 @@ def _make(
     log = log or (lambda line: None)
     for stage in stages:
         for spec, options in plan.jobs(stage):
-            if stage == plan.run.player and player is not None:
+            if stage in ("play", "simulate") and player is not None:
                 options["policy"] = player
             is_film = stage == "simulate"  # `play` plays more episodes than the film shows
             first = spec.shard["first"] if is_film else 0
@@ -187,6 +191,13 @@ def _options_of(env: "gymnasium.Env") -> dict:
     if spec is None:
         raise GoalreelError(f"env: {quoted(str(env))} was not made by gymnasium.make. Pass its id.")
     kwargs = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
+    for wrapper in spec.additional_wrappers:
+        kind = inspect.signature(find_wrapper(wrapper.entry_point))
+        has_arguments = len(kind.parameters) > 1 and wrapper.entry_point not in _WITHOUT_ARGUMENTS
+        if wrapper.kwargs is None and has_arguments:
+            problem = f"The arguments of the wrapper {wrapper.name} are unknown"
+            fix = "Inherit from gymnasium.utils.RecordConstructorArgs, or set env_wrappers."
+            raise GoalreelError(f"env: {problem}. {fix}")
     wrappers = [{w.entry_point: w.kwargs or {}} for w in spec.additional_wrappers]
     made = {"env": spec.id, "env_kwargs": kwargs, "env_wrappers": wrappers}
     return made | {"max_episode_steps": spec.max_episode_steps}

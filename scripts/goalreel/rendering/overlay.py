@@ -27,6 +27,7 @@ _STEP, _RETURN, _VELOCITY, _BAR = 12, 100, 232, 300  # the HUD's columns in such
 _BAR_WIDTH, _BAR_HEIGHT = 120, 11
 _PAPER = (33, 37, 43)  # the color of bands
 _SMALL, _LARGE, _WIDE = 320, 480, 1920  # rows and columns, see `fitting_scale`
+_SIGNALS_WIDTH = 64  # pixels, at least
 
 
 class TextRows(NamedTuple):
@@ -95,6 +96,9 @@ def add_overlay(
             # The added frames show the values of a reset.
             layers.append(replace(layer, index=np.insert(layer.index, added, 0)))
     if signals:
+        if canvas.background.shape[1] < _SIGNALS_WIDTH:
+            fix = "Enlarge them with render.scale."
+            raise GoalreelError(f"overlay.signals: Frames are too narrow to show signals. {fix}")
         place = rows.signals_top, rows.signals_height, rows.hud_size
         layers += signal_layers(canvas, trajectories, *place)
     return replace(cache, layers=tuple(layers), offsets=offsets)
@@ -207,10 +211,10 @@ def _hud_parts(
 
 
 def _tenths(trajectories: Trajectories) -> np.ndarray:
-    """Return ten times the sum of the rewards up to each state, (states,) int64."""
+    """Return ten times the sum of the rewards up to each state, (states,), as whole floats."""
     rewards = (trajectories.episode(i)[2] for i in range(len(trajectories)))
     sums = np.concatenate([np.append(0.0, np.cumsum(episode)) for episode in rewards])
-    return np.round(sums * 10).astype(np.int64)
+    return np.round(sums * 10)
 
 
 def _bar(pixel: int, half: int, height: int) -> np.ndarray:

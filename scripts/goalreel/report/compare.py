@@ -62,6 +62,9 @@ def read_run(folder: str, name: str) -> ComparedRun:
         raise GoalreelError(
             f"{folder}: Has only the episodes that film.select chose. Film all of them to compare."
         )
+    if (rows.seed < 0).any():
+        fix = "Add the column seed to the recording."
+        raise GoalreelError(f"{folder}: Has episodes without a seed, which cannot be paired. {fix}")
     columns = {"seed": rows.seed.astype(np.uint64), "return": rows.return_, "steps": rows.steps}
     table = pd.DataFrame(columns | {"row": range(len(filmed))})
     table["outcome"] = [outcome(rows.row(row), unit) for row in table["row"]]

@@ -116,6 +116,8 @@ def plot_returns(run: PlottedRun) -> Plot | None:
     # With a constant reward per step, the histogram of steps shows the same.
     if _is_constant(returns) or (run.reward is not None and not _is_constant(run.counted["steps"])):
         return None
+    if not np.isfinite(returns).all():
+        return None
     low, high, mean = map(_number_text, (returns.min(), returns.max(), returns.mean()))
     figure = _histogram(returns, returns.mean(), f"mean {mean}", "return", run.unit)
     shown = pluralize(len(returns), run.unit)
@@ -327,4 +329,4 @@ def _integer_ticks() -> MaxNLocator:
 
 def _number_text(value: float) -> str:
     """Return a number with thousands separators and, if it is not whole, two or three decimals."""
-    return format_decimals(value, 0 if value == round(value) else 2 if abs(value) >= 1 else 3)
+    return format_decimals(value, 0 if value % 1 == 0 else 2 if abs(value) >= 1 else 3)

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
+from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.files.svg_plot import plot_style
 from goalreel.provenance.spec import Spec
@@ -33,8 +34,11 @@ def write_figures(folder: Path, filmed: FilmedEpisodes, spec: Spec) -> list[str]
     """Write the figures of an episode to a folder, and return a line about each animation."""
     options, fps = spec.config["figures"], spec.config["film.fps"]
     chosen = select_episodes(options["episode_trigger"], filmed.rows).tolist()
-    is_given = options["episode_trigger"] is not None and chosen
-    episode = next(filmed.episodes(chosen)) if is_given else filmed.median()
+    if options["episode_trigger"] is not None and not chosen:
+        problem = f"No episode matches '{options['episode_trigger']}'"
+        fix = f"The film has the episodes 0 to {len(filmed) - 1}."
+        raise GoalreelError(f"figures.episode_trigger: {problem}. {fix}")
+    episode = next(filmed.episodes(chosen)) if chosen else filmed.median()
     text, said = episode.caption(default_captions(filmed.unit)[0]), []
     for kind in ("GIF", "WEBP"):
         given = episode.cache, episode.frames, fps, spec.text, kind, int(options["max_mb"] * 1e6)

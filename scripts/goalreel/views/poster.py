@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from PIL import Image, ImageFilter
+from PIL import Image
 
 from goalreel.arrays import paste, spread
 from goalreel.errors import pluralize
@@ -117,7 +117,7 @@ def filmstrip(episode: FilmedEpisode) -> np.ndarray:
     gap, size, tiles = round(_GAP * _SIDE), _SIDE / 50, []
     for frame in moments:
         image = _resize(cache[frame][box], times)
-        label = draw_text(f"step {frame - moments[0]:,}", size, GRAY, _PAPER)
+        label = draw_text(f"step {frame - moments[0]:,}", size, GRAY, _PAPER)[:, : image.shape[1]]
         shape = len(image) + len(label) + gap, image.shape[1] + gap, 3
         tile = paste(np.full(shape, _PAPER, np.uint8), image, gap // 2, gap // 2)
         tiles.append(paste(tile, label, len(image) + gap // 2, gap // 2))
@@ -140,14 +140,16 @@ def _choose_apart(
 
 def _grow(mask: np.ndarray) -> np.ndarray:
     """Return the mask, grown by the gap to all sides."""
-    side = 2 * round(mask.shape[1] * _GAP / 2) + 1
-    grown = Image.fromarray(mask.astype(np.uint8)).filter(ImageFilter.MaxFilter(side))
-    return np.asarray(grown) > 0
+    gap = round(mask.shape[1] * _GAP / 2)
+    for _ in range(2):  # down and across, by the sums of 2 * gap + 1 neighbors
+        sums = np.cumsum(np.pad(mask, [(gap + 1, gap), (0, 0)]), axis=0, dtype=np.int32)
+        mask = (sums[2 * gap + 1 :] > sums[: len(mask)]).T
+    return mask
 
 
 def band(width: int, title: str, text: str) -> np.ndarray:
     """Return two lines of text on paper, (h, width, 3) uint8, below a rule."""
-    size = width / 30
+    size = max(width / 30, 8)
     margin, first, second = round(size), round(size), round(size * 0.6)
     head = draw_text(title, first, INK, _PAPER, width - 2 * margin)
     line = draw_text(text, second, GRAY, _PAPER, width - 2 * margin)

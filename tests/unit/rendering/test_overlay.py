@@ -177,3 +177,19 @@ def test_overlay_rejects_frames_of_other_trajectories(cache):
 @pytest.mark.parametrize(("seconds", "fps", "frames"), [(0, 30, 0), (0.5, 30, 15), (0.5, 1, 2)])
 def test_card_lasts_its_seconds_and_at_least_two_frames(seconds, fps, frames):
     assert card_frames(seconds, fps) == frames
+
+
+def test_hud_shows_an_unknown_return(trajectories, cache):
+    trajectories = replace(trajectories, rewards=np.full_like(trajectories.rewards, np.nan))
+    cache = replace(cache, source=trajectories.digest())
+    shown = with_overlay(cache, trajectories, "", track=False)
+    assert np.array_equal(shown[1][BOTTOM:, 96:230], shown[2][BOTTOM:, 96:230])
+
+
+def test_frames_too_narrow_for_signals_are_rejected(trajectories, tmp_path):
+    cache, _ = noise_cache(trajectories, tmp_path / "c.npz", (8, 8))
+    signals = {"value": np.zeros(len(trajectories.actions), np.float32)}
+    with pytest.raises(GoalreelError, match="overlay.signals: Frames are too narrow"):
+        signalling = replace(trajectories, signals=signals)
+        cache = replace(cache, source=signalling.digest())
+        add_overlay(cache, signalling, "Other-v0", None, False, scale=1, signals=True)

@@ -11,6 +11,7 @@ from PIL import Image, ImageSequence
 from test_grid import CARTPOLE, run_of
 from test_stills import cache_of, played
 
+from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.views.figures import write_figures
 from goalreel.views.filmed_episodes import read_filmed
@@ -90,3 +91,11 @@ def test_animations_of_noise_stay_below_the_size():
         data, _ = preview(cache_of(list(noise)), range(4), 30, "", kind, 50_000)
         with Image.open(io.BytesIO(data)) as image:
             assert len(data) < 50_000 and image.format == kind
+
+
+def test_trigger_without_an_episode_is_named(files, tmp_path):
+    section = {"episode_trigger": [99], "max_mb": 5.0}
+    config = {"env": CARTPOLE, "film.fps": 30, "unit": "reach", "figures": section}
+    spec = parse_spec(canonical({"stage": "figures", "config": config, "shard": {"shards": 2}}))
+    with pytest.raises(GoalreelError, match="No episode matches .* the episodes 0 to 2"):
+        write_figures(tmp_path, read_filmed(*files, CARTPOLE, "reach"), spec)

@@ -4,18 +4,20 @@ import io
 import itertools
 import statistics
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from conftest import DISCRETE
 from frames import layer_of
 from gymnasium_frames import played as played_by_gymnasium
-from PIL import Image, ImageSequence
+from PIL import Image, ImageFilter, ImageSequence
 from test_grid import CARTPOLE, run_of
 
 from goalreel.arrays import spread
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.simulation.trajectories import read_trajectories
+from goalreel.views import poster
 from goalreel.views.contact_sheet import draw_sheet, thumbnail
 from goalreel.views.filmed_episodes import read_filmed
 from goalreel.views.poster import draw_poster, enlarge, moving_box, stroboscope
@@ -187,3 +189,17 @@ def test_preview_of_noise_is_small_enough(frames, height, width):
     noise = np.random.default_rng(1).integers(0, 256, (frames, height, width, 3), dtype=np.uint8)
     data, said = preview(cache_of(list(noise)), range(frames), 30, "")
     assert len(data) < MAX_BYTES <= 500_000 and "with loss" in said
+
+
+@pytest.mark.parametrize("shape", [(30, 100), (60, 400), (7, 9)])
+def test_gap_around_moving_parts_is_that_of_a_filter(shape):
+    mask = np.random.default_rng(2).random(shape) < 0.01
+    side = 2 * round(shape[1] * 0.02 / 2) + 1
+    grown = Image.fromarray(mask.astype(np.uint8)).filter(ImageFilter.MaxFilter(side))
+    assert np.array_equal(poster._grow(mask), np.asarray(grown) > 0)
+
+
+def test_filmstrip_of_narrow_frames_cuts_its_labels():
+    frames = [np.full((400, 20, 3), shade, np.uint8) for shade in range(9)]
+    episode = SimpleNamespace(cache=cache_of(frames), frames=range(9))
+    assert poster.filmstrip(episode).shape[2] == 3

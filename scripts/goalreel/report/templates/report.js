@@ -188,8 +188,8 @@ function filter() {
     if (
       steps[episode] >= least &&
       steps[episode] <= most &&
-      returned[episode] >= low - slack &&
-      returned[episode] <= high + slack &&
+      !(returned[episode] < low - slack) && // NaN passes
+      !(returned[episode] > high + slack) &&
       (wanted === "" || ended[episode] === Number(wanted)) &&
       (digits === "" || String(seed[episode]).includes(digits))
     ) {
@@ -202,7 +202,8 @@ function filter() {
 // Sorts `found`. Equal keys stay in film order.
 function arrange() {
   const [keys, sign] = [KEYS_OF[order.column], order.up ? 1 : -1];
-  found.sort((a, b) => sign * (keys[a] - keys[b]) || a - b);
+  const unknown = (episode) => Number.isNaN(keys[episode]); // comes last
+  found.sort((a, b) => unknown(a) - unknown(b) || sign * (keys[a] - keys[b]) || a - b);
   places.fill(-1);
   found.forEach((episode, place) => {
     places[episode] = place;

@@ -200,7 +200,7 @@ def test_safe_policy_plays_usual_networks_and_rejects_others(tmp_path):
             Sb3Policy.load(section | more)
 
 
-def test_shared_layers_of_older_versions_are_left_to_stable_baselines3(tmp_path, monkeypatch):
+def test_shared_layers_are_left_to_stable_baselines3(tmp_path, monkeypatch):
     _, path = saved(tmp_path, *CASES[0][:4], {})
     weights = {n: w for n, w in read_weights(path).items() if "policy_net" not in n}
     monkeypatch.setattr("goalreel.policies.sb3_network.read_weights", lambda _: weights)

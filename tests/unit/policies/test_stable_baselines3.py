@@ -221,7 +221,7 @@ gymnasium.register("TestRooms-v0", rooms)
 
 
 @pytest.mark.parametrize("binary", [False, True])
-def test_masked_actions_of_several_parts_are_those_of_the_library(tmp_path, binary):
+def test_masked_actions_of_several_parts_are_the_librarys(tmp_path, binary):
     library = pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
     env = rooms(binary, max_episode_steps=20)
     model = library.MaskablePPO("MultiInputPolicy", env, seed=1, device="cpu")

@@ -105,6 +105,9 @@ class OnnxPolicy:
                 raise self._error(f"{problem}. {use(sorted(batch))}")
             array = found = batch[name]
             shape, dtype = self._inputs[name]
+            if not shape or shape[0] not in (None, 1):
+                fix = "Export it for a batch of one, or of any size."
+                raise self._error(f"The input {name!r} has the shape {shape}. {fix}")
             if not _fits(array, shape) and array.ndim == 4:
                 array = np.moveaxis(array, -1, 1)  # channels come first, as PyTorch has them
             if not (_fits(array, shape) and np.can_cast(array.dtype, dtype, "same_kind")):

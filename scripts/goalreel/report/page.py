@@ -154,6 +154,8 @@ def read_timings(
     timings = {}
     for stage in stages:
         names = (f"{shard_name(shard)}.tsv" for shard in range(shards))
+        if stage == "play":  # it has shards of its own
+            names = sorted(path.name for path in (benchmarks / stage).glob("*.tsv"))
         files = [benchmarks / f"{stage}.tsv", *(benchmarks / stage / name for name in names)]
         seconds = []
         for path in filter(Path.is_file, files):
@@ -189,5 +191,8 @@ def _data_url(folder: Path, name: str) -> str:
 
 def _statistic(values: Mapping) -> tuple[Interval, float]:
     """Return the mean and the standard deviation in a summary."""
-    low, high = (math.nan if values[name] is None else values[name] for name in ("low", "high"))
-    return Interval(values["mean"], low, high), values["std"]
+    mean, low, high, std = (
+        math.nan if values[name] is None else values[name]
+        for name in ("mean", "low", "high", "std")
+    )
+    return Interval(mean, low, high), std

@@ -56,12 +56,13 @@ def write_summary(
             for row in worst[[unit, "seed", "return", "steps"]].to_dict("records")
         ],
     }
+    values = json.loads(json.dumps(values), parse_constant=lambda _: None)  # JSON has no NaN
     write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
 
 
 def _statistics(values: pd.Series) -> dict[str, float | None]:
     """Return the mean with its 95% interval, null for one episode, and the standard deviation."""
-    mean, std = mean_interval(values), values.std(ddof=0)
+    mean, std = mean_interval(values), values.to_numpy().std()
     low, high = (mean.low, mean.high) if len(values) > 1 else (None, None)
     return {"mean": mean.value, "low": low, "high": high, "std": float(f"{std:.6g}")}
 

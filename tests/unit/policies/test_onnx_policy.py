@@ -160,6 +160,14 @@ def test_network_that_does_not_fit_is_named_before_the_run(
     assert all(part in str(caught.value) for part in parts), caught.value
 
 
+def test_network_for_several_rows_is_named(tmp_path):
+    nodes = [helper.make_node("Relu", ["obs"], ["y"])]
+    shapes = {"obs": (FLOAT, [8, 4])}, {"y": (FLOAT, [8, 4])}
+    policy = OnnxPolicy.load(saved(tmp_path / "agent.onnx", nodes, *shapes))
+    with pytest.raises(GoalreelError, match=r"has the shape \(8, 4\)\. Export it for a batch"):
+        policy.check(CARTPOLE)
+
+
 def test_damaged_network_is_named(tmp_path):
     path = linear(tmp_path / "agent.onnx", 4, 2)
     whole = (tmp_path / "agent.onnx").read_bytes()

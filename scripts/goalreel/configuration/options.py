@@ -256,7 +256,7 @@ class Train(Section):
     """The side in pixels of the gray frames that the network sees, 42 or 84."""
     network: (
         Literal["small", "nature", "narrow", "tiny"]
-        | listed(integer(1, 10**5), "a list of numbers of hidden units")
+        | listed(integer(1, 10**5), "a list of numbers of hidden units", 1)
         | _CALLABLE
         | None
     ) = None

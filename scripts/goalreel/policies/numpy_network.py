@@ -151,7 +151,7 @@ class _Layer:
 def _layers(weights: Mapping[str, np.ndarray], kind: str) -> list[str]:
     """Return the names of the layers of a kind, "convolution" or "dense", in order."""
     names = (name.removesuffix(".weight") for name in weights if name.endswith(".weight"))
-    return sorted(name for name in names if name.startswith(kind))
+    return sorted((n for n in names if n.startswith(kind)), key=lambda n: int(n.removeprefix(kind)))
 
 
 def _norms(units: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ def area(picture: np.ndarray) -> np.ndarray:
 
 def pillow(picture: np.ndarray) -> np.ndarray:
     """Return the gray image with Pillow's weights (ITU-R 601), resized by its box filter."""
-    gray = Image.fromarray(picture).convert("L")
+    gray = Image.fromarray(picture.squeeze()).convert("L")
     return np.asarray(gray.resize((SIDE, SIDE), Image.Resampling.BOX))
 
 

@@ -67,7 +67,7 @@ class TorchNetwork(nn.Module):
             if obs.ndim == 4 and not self.is_own:
                 features = other = self._see(obs, dtype)
             else:
-                obs = (obs - self.offset) / self.scale
+                obs = (obs.contiguous() - self.offset) / self.scale
                 features = self.body(obs)
                 other = features if self.state_body is None else self.state_body(obs)
         return self.actions(features.float()), self.state(other.float())[:, 0]
@@ -124,7 +124,7 @@ def own_body(name: str, shape: Sequence[int]) -> nn.Module:
     if not isinstance(body, nn.Module) or features.ndim != 2 or len(features) != 2:
         problem = f"{name!r} gives {tuple(features.shape)} for 2 observations"
         raise OptionError("train.network", f"{problem}. Return features (batch, n).")
-    return body
+    return body.eval()  # as films play it, without dropout
 
 
 @torch.no_grad()

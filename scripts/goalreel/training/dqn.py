@@ -60,7 +60,7 @@ class Dqn:
             games += self._play(settings.epsilon(number))
             due = number + settings.n_envs - settings.learning_starts
             due = due * settings.gradient_steps // settings.train_freq
-            while self.updates < due:
+            while self.updates < due and self.buffer.count > settings.n_steps:
                 self._learn(settings.remaining(number))
             every = settings.target_update_interval
             if number // every != (number + settings.n_envs) // every:

@@ -124,7 +124,8 @@ class GymnasiumEnvs(Envs):
 
     def __init__(self, task: Task, frame_skip: int, seeds: list[Iterator[int]]):
         environment = gymnasiums_environment(task.config)
-        self._envs = [environment.make(None) for _ in seeds]
+        draws = task.is_pixels or task.config.get("env_wrappers")  # they may render to observe
+        self._envs = [environment.make("rgb_array" if draws else None) for _ in seeds]
         self.num_actions, self._frame_skip, self._seeds = task.num_actions, frame_skip, seeds
         self._first_action = int(self._envs[0].action_space.start)
         self._returns, self._steps = np.zeros(len(seeds)), np.zeros(len(seeds), int)

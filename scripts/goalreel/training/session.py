@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from goalreel.cli import say
+from goalreel.errors import OptionError
 from goalreel.policies.torch_network import TorchNetwork, weights_for_acting
 from goalreel.training.checkpoint import FREE, read_checkpoint, write_checkpoint
 from goalreel.training.dqn import Dqn
@@ -22,6 +23,7 @@ from goalreel.training.tasks import make_envs, make_task
 
 _RECENT = 100  # finished games of a process whose means are shown
 _SAVE_EVERY = 600.0  # seconds
+_MAX_STEPS = 200_000  # of an episode, as in films
 _EVALUATION_SEED = 10_000  # a training uses hashes of its own seed
 
 
@@ -102,7 +104,9 @@ class Session:
                 say(f"{saved}: resumed after {self.record.decisions:,} decisions")
         self.record.sessions += 1
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.network = _network(task, settings).to(device, memory_format=torch.channels_last)
+        self.network = _network(task, settings).to(device)
+        if not self.network.is_own:
+            self.network.to(memory_format=torch.channels_last)
         half = settings.autocast and task.is_pixels and computes_in_half(device)
         # Others in each session, so that a resumed training does not play the same games.
         seeds = np.random.SeedSequence([settings.seed, self.record.sessions]).generate_state(2)
@@ -223,8 +227,11 @@ def evaluate(network: TorchNetwork, task: Task, settings: Settings, group: Group
     settings = Settings(**vars(settings) | {"starts": "reset"})
     indices = group.share(settings.n_eval_episodes)
     playing = {n: make_envs(task, settings, _EVALUATION_SEED, range(n, n + 1)) for n in indices}
-    device, games = next(network.parameters()).device, {}
+    device, games, steps = next(network.parameters()).device, {}, 0
     while playing:
+        if (steps := steps + settings.frame_skip) > _MAX_STEPS:
+            problem = f"An episode of an evaluation has not ended after {_MAX_STEPS:,} steps"
+            raise OptionError("max_episode_steps", f"{problem}. Set it to limit their length.")
         obs = np.concatenate([envs.obs for envs in playing.values()])
         actions = network(torch.from_numpy(obs).to(device))[0].argmax(1).cpu().numpy()
         for number, action in zip(list(playing), actions[:, None], strict=True):

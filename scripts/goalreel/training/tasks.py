@@ -65,7 +65,7 @@ def make_task(config: Mapping, settings: Settings) -> Task:
     elif not settings.pixels and not is_picture(space):
         flat = flatten_space(space)
         low, high = (np.asarray(bound, np.float32).reshape(-1) for bound in (flat.low, flat.high))
-        unbounded = ~(np.isfinite(low) & np.isfinite(high) & (high - low < 1e6))
+        unbounded = ~(np.isfinite(low) & np.isfinite(high) & (high > low) & (high - low < 1e6))
         low, high = np.where(unbounded, -1, low), np.where(unbounded, 1, high)
         own = dict.fromkeys(pixels) | {"obs": "state", "stack": 1}
         return Task(config, int(actions.n), (flatdim(space),), low, high, own)

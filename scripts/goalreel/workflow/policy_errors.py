@@ -45,6 +45,10 @@ def training_errors(config: Mapping) -> Errors:
     if section["starts"] == "failures" and "SuperMarioBros-" not in env:
         problem = "'failures' needs the snapshots of Super Mario Bros"
         yield "train.starts", f"{problem}. Use reset for {env}."
+    if section["pixels"] or "ALE/" in env:  # such trainings do not use gymnasium.make
+        taken = {"repeat_action_probability", "full_action_space", *pixel_kwargs(env)}
+        for key in config["env_kwargs"].keys() - (taken if "ALE/" in env else set()):
+            yield f"env_kwargs.{key}", "A training from these frames ignores it. Remove it."
     for key in ("n_envs", "batch_size"):
         if section[key] % processes:
             nearest = processes * -(-section[key] // processes)

@@ -152,3 +152,43 @@ def test_presets_have_all_options_of_their_algorithm():
             foreign = defaults[other].keys() - defaults[section["algorithm"]].keys()
             assert missing <= foreign | {*("network", "reward_threshold", "pixels")}
             assert json.dumps(section)
+
+
+class Padded(gymnasium.Env):
+    """An environment whose second number is constant, and whose episodes may never end."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
+    observation_space = gymnasium.spaces.Box(np.zeros(2, np.float32), np.float32([9, 0]))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, length=10, render_mode=None):
+        self.length, self.render_mode = length, render_mode
+
+    def reset(self, seed=None, options=None):
+        self.steps = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        return np.zeros(2, np.float32), 1.0, self.steps == self.length, False, {}
+
+    def render(self):
+        return np.zeros((64, 64, 3), np.uint8)
+
+
+gymnasium.register("Padded-v0", Padded)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+def test_constant_numbers_give_finite_weights_from_the_first_row(tmp_path, algorithm):
+    start = {"learning_starts": 0} if algorithm == "dqn" else {}
+    options = SHORT | {"total_timesteps": 1024, "algorithm": algorithm} | start
+    record = train(configured("Padded-v0", **options), tmp_path / "a.pt").record
+    assert all(np.isfinite(array).all() for w in record.kept.values() for array in w.values())
+
+
+def test_endless_evaluation_names_the_option(tmp_path, monkeypatch):
+    monkeypatch.setattr("goalreel.training.session._MAX_STEPS", 200)
+    config = configured("Padded-v0", **SHORT) | {"env_kwargs": {"length": 0}}
+    with pytest.raises(GoalreelError, match="max_episode_steps: An episode of an evaluation"):
+        train(config, tmp_path / "a.pt")

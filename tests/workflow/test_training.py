@@ -71,6 +71,7 @@ def test_unsuitable_training_is_rejected_in_one_message(options, message):
             {"env_kwargs": {"frameskip": 4}},
             "env_kwargs.frameskip: '4' does not fit the policy 'tra",
         ),
+        ({"env_kwargs": {"mode": 4}}, "env_kwargs.mode: A training from these frames ignores it."),
         ({"env_wrappers": [TIME]}, "env_wrappers: The policy 'trained' plays ALE/Pong-v5 without"),
     ],
 )

@@ -79,3 +79,12 @@ def test_only_close_decisions_need_float64(monkeypatch):
     assert asked == [20]
     monkeypatch.setattr(numpy_network, "_CLEAR", 1e7)
     assert np.array_equal(network.act(obs), chosen) and asked == [20] + [20] + [1] * 20
+
+
+def test_eleven_layers_are_in_the_order_of_their_numbers():
+    weights = {f"dense{n}.weight": np.full((1, 1), n + 1, np.float32) for n in range(11)}
+    weights |= {f"dense{n}.bias": np.full(1, n, np.float32) for n in range(11)}
+    value = 1.0
+    for n in range(11):
+        value = value * (n + 1) + n
+    assert NumpyNetwork(weights).decide(np.ones((1, 1), np.float32))[1] == np.float32(value)

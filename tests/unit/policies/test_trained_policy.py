@@ -217,3 +217,8 @@ def random_head() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(2)
     shapes = {"weight": (3, 4), "bias": (3,)}
     return {name: rng.normal(0, 1, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def test_gray_pictures_with_a_channel_are_those_without():
+    gray = np.random.default_rng(1).integers(0, 256, (96, 80), np.uint8)
+    assert np.array_equal(WARPS["pillow"](gray[..., None]), WARPS["pillow"](gray))

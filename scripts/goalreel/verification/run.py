@@ -66,12 +66,12 @@ class File:
         return self.status == "ok"
 
 
-def inspect(path: Path, read: Callable[[], File]) -> File:
-    """Return the findings of `read` on a file, or the error that it raises."""
+def inspect(path: Path, read: Callable[[], File | None]) -> File:
+    """Return the findings of `read` on a file, its size if there are none, or the error raised."""
     if not path.exists():
         return File(status="missing", error="missing")
     try:
-        return read()
+        return read() or File(path.stat().st_size)
     except UnusableFileError as error:
         return File(status="damaged", error=error.problem)
     except GoalreelError as error:
@@ -169,10 +169,9 @@ def verify_suite(results: Path, lists: Mapping[str, str]) -> Verdict:
     `lists` has the digest of the planned spec of each list of checksums, by its path.
     """
 
-    def read(path: Path, digest: str) -> File:
+    def read(path: Path, digest: str) -> None:
         if read_spec(path).digest != digest:
             raise UnusableFileError(path, _OTHER_RUN)
-        return File(path.stat().st_size)
 
     checks: dict[Path, Callable] = {}
     for name, digest in lists.items():
@@ -240,10 +239,9 @@ class _Walk:
             content = {"frames": frames}
         return File(path.stat().st_size, **content)
 
-    def _read_list(self, path: Path, stage: str) -> File:
+    def _read_list(self, path: Path, stage: str) -> None:
         checksums.read_list(path)
         self._check_spec(path, stage)
-        return File(path.stat().st_size)
 
     def _read_folder(self, folder: Path, stage: str) -> File:
         """Return the findings on a folder that is one output, and is rebuilt as a whole."""
@@ -278,14 +276,13 @@ def _listed(path: Path, read: Callable) -> Iterator[tuple[Path, Callable]]:
             yield file, partial(_read_listed, file, digest)
 
 
-def _read_listed(path: Path, digest: str) -> File:
+def _read_listed(path: Path, digest: str) -> None:
     if error := checksums.checksum_error(path, digest):
         raise UnusableFileError(path, error)
-    return File(path.stat().st_size)
 
 
-def _read_run_file(path: Path, spec: Spec, plan: Callable[[Mapping], Spec]) -> File:
-    """Return the findings on the options of a run.
+def _read_run_file(path: Path, spec: Spec, plan: Callable[[Mapping], Spec]) -> None:
+    """Check the options of a run.
 
     Raises GoalreelError if they are damaged, because they may be edited, and no rule makes them.
     """
@@ -302,11 +299,10 @@ def _read_run_file(path: Path, spec: Spec, plan: Callable[[Mapping], Spec]) -> F
     except UnusableFileError as error:
         fix = "Move it elsewhere, then run snakemake verify with the options of this run"
         raise GoalreelError(f"{error.problem}. {fix}") from None
-    return File(path.stat().st_size)
 
 
-def _read_lock(path: Path, trajectories: Sequence[Path]) -> File:
-    """Return the findings on the lock file of a run, which may have grown or changed since.
+def _read_lock(path: Path, trajectories: Sequence[Path]) -> None:
+    """Check the lock file of a run, which may have grown or changed since.
 
     Raises UnusableFileError if the file is damaged, or locks other seeds.
     """
@@ -317,7 +313,6 @@ def _read_lock(path: Path, trajectories: Sequence[Path]) -> File:
     seeds = [seed for file in trajectories for seed in read_summary(file).episodes.seed.tolist()]
     if any(seed != episode.seed for seed, episode in zip(seeds, locked, strict=False)):
         raise UnusableFileError(path, _OTHER_RUN)
-    return File(path.stat().st_size)
 
 
 def _play_again(simulate: Verdict, render: Verdict, threads: int) -> None:

@@ -192,3 +192,28 @@ def test_endless_evaluation_names_the_option(tmp_path, monkeypatch):
     config = configured("Padded-v0", **SHORT) | {"env_kwargs": {"length": 0}}
     with pytest.raises(GoalreelError, match="max_episode_steps: An episode of an evaluation"):
         train(config, tmp_path / "a.pt")
+
+
+def test_wrapper_that_renders_its_observation_can_train(tmp_path):
+    wrappers = [{"gymnasium.wrappers:AddRenderObservation": {}}]
+    options = {
+        "total_timesteps": 256,
+        "n_steps": 32,
+        "n_envs": 2,
+        "batch_size": 64,
+        "network": "tiny",
+    }
+    options |= {"eval_freq": 256, "n_eval_episodes": 1, "checkpoints": [], "screen_size": 42}
+    config = configured("Padded-v0", **options) | {"env_wrappers": wrappers}
+    assert train(config, tmp_path / "a.pt").record.decisions == 256
+
+
+def test_own_network_trains_as_films_play_it(tmp_path, monkeypatch):
+    source = (
+        "from torch import nn\ndef make(shape):\n    layers = nn.Linear(*shape, 8), nn.Dropout(0.5)"
+    )
+    (tmp_path / "dropping.py").write_text(f"{source}\n    return nn.Sequential(*layers)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    config = configured(CART, **SHORT | {"network": "dropping:make"})
+    one, again = (train(config, tmp_path / f"{n}.pt") for n in range(2))
+    assert same(one, again), "no dropout, which would draw numbers of its own"

@@ -17,6 +17,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping
+from modulefinder import ModuleFinder
 from pathlib import Path
 
 from goalreel.environments.registry import FAMILIES, LATE, MAX_SPEED, PACKAGES, describe
@@ -278,12 +279,35 @@ def _is_installed(path: str) -> bool:
 
 
 def environment_files(env: str, wrappers: Collection[str] = ()) -> dict[str, str]:
-    """Return the sha256 of each module that registers or defines an environment, by name."""
+    """Return the sha256 of the user's files that register or define an environment, by name.
+
+    A module comes with those in its folder that it imports, directly or indirectly.
+    """
     # Modules of installed packages are skipped, because their version is known.
     if describe(env).computed:
         return {}
-    paths = {name: _file_of(name) for name in sorted(_modules(env, wrappers))}
-    return {n: sha256_of(Path(p)) for n, p in paths.items() if p and not _is_installed(p)}
+    digests = {}
+    for name in sorted(_modules(env, wrappers)):
+        if (path := _file_of(name)) and not _is_installed(path):
+            # The folder of the top package, or of a module without one.
+            root = Path(path).parents[name.count(".") + path.endswith("__init__.py")]
+            files = with_imports(Path(path), root, name)
+            digests |= {file.relative_to(root).as_posix(): sha256_of(file) for file in files}
+    return digests
+
+
+def with_imports(path: Path, root: Path | None = None, module: str = "") -> list[Path]:
+    """Return a Python file and those below `root` that it imports, directly or indirectly.
+
+    root: the file's folder if None
+    module: the file's full name, if it is one of a package
+    """
+    finder = ModuleFinder([str(root or path.parent)])
+    # The job reports these errors, with a traceback.
+    with contextlib.suppress(ImportError, SyntaxError, RecursionError, MemoryError):
+        finder.import_hook(module) if module else finder.run_script(str(path))  # only read it
+    modules = finder.modules.values()
+    return sorted({path, *(Path(found.__file__) for found in modules if found.__file__)})
 
 
 def _file_of(module: str) -> str | None:

@@ -3,12 +3,11 @@
 The Snakefile imports this module, so it imports little.
 """
 
-import contextlib
 import importlib.util
 from collections.abc import Mapping
-from modulefinder import ModuleFinder
 from pathlib import Path
 
+from goalreel.environments.gymnasium_ids import with_imports
 from goalreel.errors import GoalreelError, OptionError, needs_package
 from goalreel.policies.minari_files import data_files
 from goalreel.policies.parameters import ALGORITHMS, is_trained_here
@@ -30,7 +29,7 @@ def policy_files(policy: Mapping) -> dict[str, str]:
     for key, path in named.items():
         try:
             python = key == "file" and policy["name"] == "python"
-            paths = _with_imports(Path(path)) if python else [Path(path)]
+            paths = with_imports(Path(path)) if python else [Path(path)]
             digests |= {str(p): sha256_of(p) for p in paths}
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "not a valid path"
@@ -58,17 +57,6 @@ def network_files(network: str) -> dict[str, str]:
     """Return the sha256 of the files of a user's network in the working directory, by path."""
     path = Path(f"{network.partition(':')[0].replace('.', '/')}.py")
     return policy_files({"name": "python", "file": str(path)}) if path.is_file() else {}
-
-
-def _with_imports(path: Path) -> list[Path]:
-    """Return a Python file and the modules in its folder that it imports, also indirectly."""
-    finder = ModuleFinder([str(path.parent)])
-    # The job reports these errors, with a traceback.
-    with contextlib.suppress(SyntaxError, RecursionError, MemoryError):
-        finder.run_script(str(path))  # only reads it
-    names = finder.modules | finder.badmodules  # with those that have errors
-    neighbors = (path.with_name(f"{name}.py") for name in names)
-    return sorted({path, *filter(Path.is_file, neighbors)})
 
 
 def policy_tools(policy: Mapping) -> tuple[str, ...]:

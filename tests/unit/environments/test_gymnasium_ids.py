@@ -174,4 +174,21 @@ def test_digests_of_environments_do_not_depend_on_imports(monkeypatch):
     imported = gymnasium_ids.environment_files("CartPole-v1")
     monkeypatch.delitem(sys.modules, module)
     assert gymnasium_ids.environment_files("CartPole-v1") == imported
-    assert set(imported) == {module}
+    assert f"{module.replace('.', '/')}.py" in imported
+
+
+def test_modules_that_an_environment_imports_are_watched(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    register = "import gymnasium\nfrom {0}physics import Game\ngymnasium.register('{1}-v0', Game)\n"
+    for folder, dots, env in ((tmp_path, "", "Alone"), (tmp_path / "pack", ".", "Packed")):
+        folder.mkdir(exist_ok=True)
+        (folder / "__init__.py").touch()
+        (folder / f"{env}.py").write_text(register.format(dots, env))
+        (folder / "physics.py").write_text("import gymnasium\nclass Game(gymnasium.Env): pass\n")
+    (tmp_path / "pack" / "__init__.py").write_text("from . import Packed\n")
+    for env, file in (("Alone:Alone-v0", "physics.py"), ("pack:Packed-v0", "pack/physics.py")):
+        before = gymnasium_ids.environment_files(env)
+        assert file in before and "unused.py" not in before
+        (tmp_path / file).write_text((tmp_path / file).read_text() + "REWARD = 2.0\n")
+        after = gymnasium_ids.environment_files(env)
+        assert {name for name in before if before[name] != after[name]} == {file}

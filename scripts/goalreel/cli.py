@@ -1,6 +1,7 @@
 """Command line, log and error handling of all programs."""
 
 import argparse
+import base64
 import contextlib
 import faulthandler
 import gc
@@ -11,7 +12,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -89,7 +91,13 @@ def read_log(path: str) -> list[str]:
 
 def plans() -> dict[str, dict]:
     """Return the plans of the workflow that started this job, by results folder."""
-    return json.loads(os.environ.get(PLANS, "{}"))
+    packed = os.environ.get(PLANS)
+    return json.loads(zlib.decompress(base64.b64decode(packed))) if packed else {}
+
+
+def packed(plans: Mapping[str, dict]) -> str:
+    """Return plans as the environment variable PLANS, which Linux limits to 128 kB."""
+    return base64.b64encode(zlib.compress(json.dumps(plans).encode())).decode()
 
 
 def _deleted(error: UnusableFileError) -> bool:

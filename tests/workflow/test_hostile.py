@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from project import REPOSITORY
 
+from goalreel import cli
 from goalreel.errors import GoalreelError
 from goalreel.films.scene import open_scene
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
@@ -177,7 +178,7 @@ def simulate(folder, step: str, *options: str) -> tuple[int, str]:
     spec = {"stage": "simulate", "config": config, "shard": {"first": 0, "count": 1}}
     command = [sys.executable, REPOSITORY / "scripts" / "simulate.py", "--spec", json.dumps(spec)]
     command += ["--trajectories", "out/t.npz", "--frames", "out/f.npz", *options]
-    plans = {"GOALREEL_PLANS": json.dumps({str(folder / "out"): {}})}
+    plans = {cli.PLANS: cli.packed({str(folder / "out"): {}})}
     with (folder / "log").open("w") as log:
         given = {"cwd": folder, "env": os.environ | plans, "stdout": log, "stderr": log}
         ended = subprocess.run(command, timeout=60, **given)

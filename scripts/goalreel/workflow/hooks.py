@@ -2,7 +2,6 @@
 
 import atexit
 import gc
-import json
 import logging
 import os
 import shlex
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from goalreel.cli import PLANS, hang_up_as_terminated
+from goalreel.cli import PLANS, hang_up_as_terminated, packed
 from goalreel.cli import plans as noted_plans
 from goalreel.errors import GoalreelError, pluralize
 from goalreel.policies.policy_dependencies import policy_files
@@ -48,7 +47,7 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
     remember_trees(user_cache_path("goalreel"))
     try:
         run_checks.check_run_files(workflow.overwrite_configfiles)
-        _check_single(config, sys.argv[1:])
+        _check_single(config, _asked_stages(workflow))
         if asked:
             given = {"check": config.get("check"), **workflow.config_settings.overwrite_config}
             suite_runs = {"": SuiteRun(locked_options(given))}
@@ -59,8 +58,8 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
         for options in runs.values():
             run_checks.check_results(options["results"], Path(base))
             if not (asked or _is_job(workflow)):
-                if not _is_apart(runs):
-                    run_checks.check_same_run(options, sys.argv[1:])
+                if not _is_apart(runs, workflow):
+                    run_checks.check_same_run(options, _asked_stages(workflow))
                 if any(word.startswith("--delete-") for word in sys.argv):
                     run_checks.lock_results(Path(options["results"]))
         if not _is_job(workflow):
@@ -101,17 +100,24 @@ def register(plans: Plans, workflow) -> None:
     workflow.onerror(lambda log: _print_causes(plans, workflow))
 
 
-def _is_apart(runs: Mapping) -> bool:
+def _asked_stages(workflow) -> list[str]:
+    """Return the stages that the command line names."""
+    named = workflow.modifier.modify_rulename  # another workflow's module may add a prefix
+    return [stage for stage in STAGES if named(stage) in sys.argv[1:]]
+
+
+def _is_apart(runs: Mapping, workflow) -> bool:
     """Return whether the command line names only targets that are independent of the policy."""
-    targets = {*STAGES, "all"} & {*sys.argv[1:]}
-    return "" in runs and bool(targets) and targets <= APART
+    targets = {*_asked_stages(workflow)}
+    has_film = workflow.modifier.modify_rulename("all") in sys.argv[1:]
+    return "" in runs and bool(targets) and targets <= APART and not has_film
 
 
 def _is_training(workflow) -> bool:
     """Return whether the command line names a target that only a trained policy has."""
     if _is_job(workflow):
         return any(plan["trains"] for plan in noted_plans().values())
-    return not {"train", "training_progress"}.isdisjoint(sys.argv[1:])
+    return not {"train", "training_progress"}.isdisjoint(_asked_stages(workflow))
 
 
 def _with_trained_policy(options: Mapping) -> dict:
@@ -148,12 +154,12 @@ def _time_of_check(workflow) -> int:
     """Return when `snakemake check` was started, in nanoseconds, 0 for another run."""
     if _is_job(workflow):
         return max((plan["asked"] for plan in noted_plans().values()), default=0)
-    return time.time_ns() if "check" in sys.argv[1:] else 0
+    return time.time_ns() if "check" in _asked_stages(workflow) else 0
 
 
-def _check_single(config: Mapping, words: Sequence[str]) -> None:
+def _check_single(config: Mapping, targets: Sequence[str]) -> None:
     """Raise GoalreelError if the targets `lock` and `check` are used in a suite."""
-    for word in {"lock", "check"} & {*words} if config.get("suite") else ():
+    for word in {"lock", "check"} & {*targets} if config.get("suite") else ():
         raise GoalreelError(
             f"{word}: Takes one run, not a suite. Choose a run of it: "
             f"snakemake {word} --configfile results/NAME/config.yaml"
@@ -172,7 +178,9 @@ def _plan(
     plans, noted, is_job = Plans(runs, suite_runs, scripts, asked), noted_plans(), _is_job(workflow)
     folder = str(Path(plans.results).resolve())
     planned = json_digest(runs)
-    before = noted.get(folder)
+    # A job on another machine may work in another folder.
+    same = (plan for plan in noted.values() if is_job and plan["results"] == plans.results)
+    before = noted.get(folder) or next(same, None)
     if workflow.remote_exec and sources_as_noted(scripts) is False:
         sys.exit(f"goalreel: {scripts}: The code {_CHANGED}")
     if workflow.remote_exec and before and before["config"] != planned:
@@ -180,28 +188,29 @@ def _plan(
     if is_job and before:
         found = before["found"]
     else:
-        _check_targets(plans, sys.argv[1:])
-        found = {} if is_job else _findings(plans, suite_runs, scripts)
-    noted[folder] = {"config": planned, "found": found, "asked": asked}
+        _check_targets(plans, _asked_stages(workflow))
+        found = {} if is_job else _findings(plans, suite_runs, scripts, workflow)
+    noted[folder] = {"config": planned, "found": found, "asked": asked, "results": plans.results}
     noted[folder] |= {"trains": _is_training(workflow), "sources": sources_hash(scripts)}
-    os.environ[PLANS] = json.dumps(noted)
+    os.environ[PLANS] = packed(noted)
     complete = {name: config | found.get(name, {}) for name, config in runs.items()}
     return Plans(complete, suite_runs, scripts, asked)
 
 
-def _check_targets(plans: Plans, words: Sequence[str]) -> None:
-    """Raise GoalreelError if the command line names a target that no run has."""
-    plan, stages = next(iter(plans.runs.values())), plans.stages
+def _check_targets(plans: Plans, targets: Sequence[str]) -> None:
+    """Raise GoalreelError if no run has one of the targets that the command line names."""
+    plan = next(iter(plans.runs.values()))
     config, policy = plan.config, plan.run.policy
-    for word in words:
-        if word in STAGES and word not in stages:
-            raise GoalreelError(
-                f"{word}: Cannot be made of {config['env']} with the policy {policy}. It needs "
-                f"{STAGES[word].needs}."
-            )
+    if lacking := next((target for target in targets if target not in plans.stages), None):
+        raise GoalreelError(
+            f"{lacking}: Cannot be made of {config['env']} with the policy {policy}. It needs "
+            f"{STAGES[lacking].needs}."
+        )
 
 
-def _findings(plans: Plans, suite_runs: Mapping[str, SuiteRun], scripts: Path) -> dict[str, dict]:
+def _findings(
+    plans: Plans, suite_runs: Mapping[str, SuiteRun], scripts: Path, workflow
+) -> dict[str, dict]:
     """Return the options that the first steps of each run set, by its name.
 
     `policy.extra_files` gets the files that the policy opens. Unless the user sets them,
@@ -212,7 +221,7 @@ def _findings(plans: Plans, suite_runs: Mapping[str, SuiteRun], scripts: Path) -
     with ThreadPoolExecutor() as pool:
         for name, plan in plans.runs.items():
             config, steps = plan.config, {}
-            if _is_apart(plans.runs) or is_known_to_play(config):
+            if _is_apart(plans.runs, workflow) or is_known_to_play(config):
                 check_environment(config)
             else:
                 record = kept / f"{plan.digest(plan.run.player)}.json"

@@ -17,7 +17,6 @@ from goalreel.configuration.schema import config_error
 from goalreel.errors import GoalreelError, UnusableFileError, listed, quoted
 from goalreel.files.atomic import replacing
 from goalreel.provenance.checksums import RUN_FILE, SUMS, checked_lines, other_files, with_checksum
-from goalreel.workflow.stages import STAGES
 
 _SOURCES = ("scripts", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
 _SOURCES += (".git", ".github", ".ci", "config", "workflow")
@@ -42,9 +41,9 @@ def check_results(results: str, base: Path) -> None:
     raise config_error({"results": f"{results!r} {problem}"})
 
 
-def check_same_run(config: Mapping, words: Sequence[str]) -> None:
+def check_same_run(config: Mapping, targets: Sequence[str]) -> None:
     """Raise GoalreelError if the results hold a run of another environment or policy."""
-    # A run counts from its first trajectory file on. words: the command line's, with views
+    # A run counts from its first trajectory file on.
     results, now = Path(config["results"]), _played(config)
     try:
         then = _played(yaml.safe_load(checked_lines(results / RUN_FILE)))
@@ -55,7 +54,7 @@ def check_same_run(config: Mapping, words: Sequence[str]) -> None:
     differs = next(new for old, new in zip(then, now, strict=True) if old != new)
     other = shlex.quote(f"{results}-{Path(differs.rpartition(':')[2]).stem}")
     folder = shlex.quote(str(results))
-    views = "".join(f" {word}" for word in words if word in STAGES)
+    views = "".join(f" {target}" for target in targets)
     raise GoalreelError(
         f"results: {str(results)!r} already holds a {then[0]} run of the policy {then[1]}. "
         f"Choose another folder: results={other}\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from project import REPOSITORY
 
+from goalreel.cli import packed
 from goalreel.errors import GoalreelError
 from goalreel.provenance.fingerprint import (
     _file,
@@ -144,7 +145,7 @@ def test_fingerprint_is_the_same_under_every_python(python):
 
 
 def planned_with(sources: str) -> str:
-    return json.dumps({"/results": {"sources": sources}})
+    return packed({"/results": {"sources": sources}})
 
 
 @pytest.fixture

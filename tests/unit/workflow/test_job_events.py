@@ -195,7 +195,7 @@ def test_job_that_succeeds_on_retry_has_not_failed(events, tmp_path):
 @pytest.mark.parametrize("planned", [True, False])
 def test_program_records_its_failure_only_in_a_workflow(planned, tmp_path, monkeypatch, capsys):
     """A program that a user runs prints only the message."""
-    monkeypatch.setenv(cli.PLANS, json.dumps({str(tmp_path): {}}))
+    monkeypatch.setenv(cli.PLANS, cli.packed({str(tmp_path): {}}))
     if not planned:
         monkeypatch.delenv(cli.PLANS)
     inside = tmp_path / "a.npz"

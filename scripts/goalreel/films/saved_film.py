@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     import pandas
 
 _MOST_EMBEDDED = 10_000_000  # bytes of a film inside a notebook; it links a larger one
-# A GIF has one palette for all frames, and browsers slow down more than 50 of them per second.
-_GIF = r"fps=min(source_fps\,50),split[a][b];[a]palettegen=stats_mode=diff[p]"
+# Browsers slow down more than 50 frames of a GIF per second.
+_GIF = r"fps=min(source_fps\,50)"
 # Arguments of ffmpeg for a film in another format. libwebp would misread the film's YUV.
 _FORMATS = {
     ".mp4": [],
-    ".gif": ["-vf", f"{_GIF};[b][p]paletteuse=dither=none"],
+    ".gif": ["-lavfi", f"{_GIF}[frames];[frames][1]paletteuse=dither=none"],
     ".webp": ["-pix_fmt", "bgra", "-c:v", "libwebp_anim", "-loop", "0", "-quality", "80"],
 }
 
@@ -55,7 +55,11 @@ def save_film(film: Path, to: str | Path) -> None:
     """Write a film to a path that `check_format` accepts. Raises GoalreelError if ffmpeg fails."""
     with replacing(to) as temporary:
         if arguments := _FORMATS[Path(to).suffix]:
-            source, target = f"file:{film}", f"file:{temporary}"
-            ffmpeg.run(["-loglevel", "error", "-y", "-i", source, *arguments, target], [])
+            inputs, target = ["-loglevel", "error", "-y", "-i", f"file:{film}"], f"file:{temporary}"
+            if target.endswith(".gif"):  # has one palette, and ffmpeg would hold all frames for it
+                palette = f"file:{temporary.with_name('palette.png')}"
+                ffmpeg.run([*inputs, "-vf", f"{_GIF},palettegen", "-update", "1", palette], [])
+                inputs += ["-i", palette]
+            ffmpeg.run([*inputs, *arguments, target], [])
         else:
             shutil.copyfile(film, temporary)

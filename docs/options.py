@@ -3,6 +3,7 @@
 PYTHONPATH=scripts python -m docs.options
 """
 
+import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -17,17 +18,39 @@ _TOP = """\
 # PYTHONPATH=scripts python -m docs.options
 # A `title` says in words which values are allowed, where type and range do not.
 """
+_SCHEMA = Path(__file__).parents[1] / "config/config.schema.yaml"
 _HEAD = "| Option | Default | Allowed | Meaning |\n|---|---|---|---|"
+
+
+def described() -> dict:
+    """Return the JSON schema of all options, with the descriptions that config.schema.yaml has."""
+    made = copy.deepcopy(schema())
+    _describe(made, yaml.safe_load(_SCHEMA.read_text(encoding="utf-8")), "")
+    return made
+
+
+def _describe(model: dict, known: Mapping, prefix: str) -> None:
+    for key, option in model["properties"].items():
+        found = known["properties"].get(key, {})
+        if "properties" in option:  # its description is the docstring of its model
+            _describe(option, {"properties": {}} | found, f"{key}.")
+        elif "description" in found:
+            option["description"] = " ".join(found["description"].split())
+        else:
+            raise SystemExit(
+                f"{_SCHEMA}: Has no description of {prefix}{key}. Add one, such as "
+                "NAME: {description: ...} in the properties of its section."
+            )
 
 
 def schema_file() -> str:
     """Return the text of config.schema.yaml."""
-    return _TOP + yaml.safe_dump(schema(), sort_keys=False, allow_unicode=True, width=100)
+    return _TOP + yaml.safe_dump(described(), sort_keys=False, allow_unicode=True, width=100)
 
 
 def options_page() -> str:
     """Return the Markdown of all options: a heading and a table for each section."""
-    properties = schema()["properties"]
+    properties = described()["properties"]
     top = {key: option for key, option in properties.items() if "properties" not in option}
     page = f"## General\n\n{_HEAD}\n" + "".join(_rows("", top))
     for section, option in properties.items():

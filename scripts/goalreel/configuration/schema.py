@@ -1,14 +1,11 @@
 """The JSON schema of the options, and the error messages of their values."""
 
-import ast
 import functools
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from goalreel.configuration import options
 from goalreel.configuration.options import Options
 from goalreel.errors import GoalreelError, not_allowed, quoted, suggest, use
 
@@ -22,15 +19,9 @@ class _Generator(GenerateJsonSchema):
 
 @functools.cache
 def schema() -> dict:
-    """Return the JSON schema of all options, each with its description."""
+    """Return the JSON schema of all options. config.schema.yaml adds their descriptions."""
     made = Options.model_json_schema(schema_generator=_Generator)
     models = made.pop("$defs") | {"Options": made}
-    for node in ast.parse(Path(options.__file__).read_bytes()).body:
-        body = node.body if isinstance(node, ast.ClassDef) else []
-        for option, text in zip(body, body[1:], strict=False):
-            if isinstance(option, ast.AnnAssign) and isinstance(text, ast.Expr):
-                field = models[node.name]["properties"][option.target.id]
-                field["description"] = text.value.value
     for model in models.values():
         del model["title"]
     complete = _inlined(made, models)

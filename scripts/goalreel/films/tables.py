@@ -99,7 +99,7 @@ def _attempts_table(rows: Attempts, env: str, shard: int) -> pd.DataFrame:
     info = columns.pop("info")
     columns |= {name: info[name] for name in info.dtype.names}
     columns |= {"episode": rows.reach, "env": env, "shard": shard}
-    columns |= {"reproducible": False, "draft": True}
+    columns |= {"reproducible": False, "draft": True, "batched": True}
     return pd.DataFrame(columns)
 
 

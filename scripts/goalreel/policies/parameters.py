@@ -16,7 +16,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "recording": {_OTHERS: ("file",)},
     "minari": {_OTHERS: ("dataset", "allow")},
     "onnx": {_OTHERS: ("file", "extra_files")},
-    "sb3": {_OTHERS: ("file", "algorithm", "vecnormalize", "deterministic", "safe")},
+    "sb3": {_OTHERS: ("file", "algorithm", "vecnormalize", "deterministic", "safe", "batch")},
     "trained": {_OTHERS: ("file", "checkpoint")},
 }
 # The policy that plays a file with such a suffix.
@@ -34,7 +34,14 @@ PIXEL_KWARGS = {
     _ALE: {"frameskip": 1, "obs_type": "grayscale"},
     _MARIO: {"obs_type": "rgb"},
 }
-_DEFAULTS = (None, [], {}, "act")  # values of parameters that labels omit, as True
+# Values of parameters that labels omit; None of others.
+_DEFAULTS = {
+    "function": "act",
+    "extra_files": [],
+    "allow": [],
+    "deterministic": True,
+    "safe": False,
+}
 
 
 def parameters(policy: str, env: str) -> tuple[str, ...] | None:
@@ -60,12 +67,12 @@ def is_trained_here(policy: Mapping) -> bool:
 def policy_label(policy: Mapping) -> str:
     """Return a policy's label, such as "pump, epsilon 0" or "sb3 ppo.zip, algorithm PPO".
 
-    The label omits parameters with the values None, True, [], {} and "act".
+    The label omits parameters with their defaults.
     """
     name = " ".join(str(policy[key]) for key in ("name", "file") if policy.get(key) is not None)
     others = (
         f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"
         for key, value in policy.items()
-        if key not in ("name", "file") and value is not True and value not in _DEFAULTS
+        if key not in ("name", "file") and value != _DEFAULTS.get(key)
     )
     return ", ".join([name, *others])

@@ -106,7 +106,7 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
     if name == "python":
         from goalreel.policies.user_function import load_policy
 
-        return load_policy(config["file"], config["function"], config.get("batch", True))
+        return load_policy(config["file"], config["function"], config.get("batch") is not False)
     if name == "sb3":
         from goalreel.policies.stable_baselines3 import Sb3Policy
 

@@ -65,6 +65,7 @@ class Sb3Network:
     is_ppo: bool
     one_hot: int  # the number of observations of a Discrete space, 0 for arrays
     critics: Sequence[NumpyNetwork]  # value a state, or an action in it
+    in_batches: bool = False  # whether NumPy computes continuous actions, without PyTorch
 
     def act(self, batch: np.ndarray, space: ActionSpace) -> tuple[np.ndarray, Signals]:
         """Return the actions of `model.predict` for each of n observations, (n, *shape).
@@ -73,14 +74,16 @@ class Sb3Network:
         """
         if self.one_hot:
             batch = np.eye(self.one_hot, dtype=np.float32)[batch]
-        if self._convolutions and batch.shape[1] > batch.shape[-1]:
+        if self.num_convolutions and batch.shape[1] > batch.shape[-1]:
             batch = np.moveaxis(batch, -1, 1)  # channels come first, as VecTransposeImage puts them
-        if self.bound:
+        if self.bound and self.in_batches:
+            actions, signals = self._act_on_all(batch, space), {}
+        elif self.bound:
             actions, signals = np.stack([self._act_on(row, space) for row in batch]), {}
         else:
             outputs, errors = self._numpy.evaluate(batch)
             actions, (second, best) = outputs.argmax(1), np.partition(outputs, -2)[:, -2:].T
-            scale = 2 if self._convolutions else _FLOAT32
+            scale = 2 if self.num_convolutions else _FLOAT32
             needed = np.maximum(_CLEAR * scale * errors, _LEAST_LEAD)
             for row in np.flatnonzero(best - second <= needed).tolist():
                 actions[row] = self._act_on(batch[row], space)
@@ -90,7 +93,8 @@ class Sb3Network:
         return actions, signals
 
     @cached_property
-    def _convolutions(self) -> int:
+    def num_convolutions(self) -> int:
+        """The number of convolutions, which only images have."""
         return sum(weight.ndim == 4 for weight, _ in self.layers)
 
     @cached_property
@@ -99,7 +103,7 @@ class Sb3Network:
 
     def _value(self, batch: np.ndarray, actions: np.ndarray, space: ActionSpace) -> np.ndarray:
         """Return the least value of the critics, (n,)."""
-        rows = batch if self._convolutions else batch.reshape(len(batch), -1)
+        rows = batch if self.num_convolutions else batch.reshape(len(batch), -1)
         if self.bound == "tanh":  # they value an action, scaled to -1 to 1, in a state
             shares = (actions.reshape(len(batch), -1) - space.low) / (space.high - space.low)
             rows = np.concatenate([rows, 2 * shares - 1], axis=1)
@@ -117,17 +121,36 @@ class Sb3Network:
         layers, torch = self._tensors, importlib.import_module("torch")
         with torch.no_grad():
             units = torch.from_numpy(np.ascontiguousarray(observation[None])).float()
-            units = self._run(units / 255.0 if self._convolutions else units, layers)
+            units = self._run(units / 255.0 if self.num_convolutions else units, layers)
             if not self.bound:
                 # As torch.distributions.Categorical.
                 shares = (units - units.logsumexp(-1, True)).softmax(-1) if self.is_ppo else units
                 return shares.argmax().numpy()
-            action = (torch.tanh(units) if self.bound == "tanh" else units).numpy()
+            units = (torch.tanh(units) if self.bound == "tanh" else units).numpy()
+        return self._bounded(units, space)[0]
+
+    def _act_on_all(self, batch: np.ndarray, space: ActionSpace) -> np.ndarray:
+        """Return continuous actions, each of which depends on its own observation only.
+
+        They are float64 values rounded to float32. Where the rounding errors of a batch could
+        change that, a value is computed for its observation alone.
+        """
+        units, errors = self._numpy.evaluate(batch)
+        errors = _CLEAR * errors[:, None]
+        unclear = (units - errors).astype(np.float32) != (units + errors).astype(np.float32)
+        for row in np.flatnonzero(unclear.any(axis=1)).tolist():
+            units[row] = self._numpy.evaluate(batch[row : row + 1])[0]
+        units = units.astype(np.float32).astype(np.float64)
+        units = np.tanh(units) if self.bound == "tanh" else units
+        return self._bounded(units.astype(np.float32), space)
+
+    def _bounded(self, units: np.ndarray, space: ActionSpace) -> np.ndarray:
+        """Return (n, *shape) actions within the bounds of their space."""
         low, high = (b.astype(space.dtype).reshape(space.shape) for b in (space.low, space.high))
-        action = action.reshape(space.shape)
+        actions = units.reshape(-1, *space.shape)
         if self.bound == "clip":
-            return np.clip(action, low, high)
-        return low + (0.5 * (action + 1.0) * (high - low))
+            return np.clip(actions, low, high)
+        return low + (0.5 * (actions + 1.0) * (high - low))
 
     def _run(self, units, layers: Sequence[tuple]):
         """Return the output of consecutive layers, with activations between them."""

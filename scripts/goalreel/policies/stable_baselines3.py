@@ -11,7 +11,7 @@ import os
 import pickle
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -47,7 +47,14 @@ class Sb3Policy:
         if (here := os.getcwd()) not in sys.path:  # noqa: PTH109 - for the user's own modules
             sys.path.append(here)
         is_plain = section.get("deterministic", True) and not section.get("vecnormalize")
-        policy = cls(section, read_network(section["file"]) if is_plain else None)
+        network = read_network(section["file"]) if is_plain else None
+        if section.get("batch"):
+            if network is None or not network.bound or network.num_convolutions:
+                able = "only deterministic continuous actions of an MlpPolicy can"
+                problem = f"{quoted(section['file'])} cannot play in batches, {able}"
+                raise GoalreelError(f"policy.batch: {problem}. Remove batch.")
+            network = replace(network, in_batches=True)
+        policy = cls(section, network)
         if policy.network is None and section.get("safe"):
             problem = f"{quoted(section['file'])} cannot be played without code of its files"
             raise GoalreelError(f"policy.safe: {problem}. If you trust them, remove safe.")

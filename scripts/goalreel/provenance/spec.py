@@ -50,7 +50,8 @@ class Spec:
     def remarks(self) -> dict[str, str]:
         """The remarks on a film of inexact or unchecked episodes, by columns of tables."""
         remarks = {} if self.reproducible else {"reproducible": "not reproducible"}
-        return remarks | ({"draft": "draft"} if self.value.get("draft") else {})
+        inexact = {"draft": "draft", "batched": "batched actions"}
+        return remarks | {key: words for key, words in inexact.items() if key in self.value}
 
     def shard_of(self, number: int) -> dict[str, int]:
         """Return the range of a shard of its run, as the shard's specs have it."""

@@ -91,6 +91,8 @@ class Plan:
             common["reproducible"] = False  # as each file of the run records
         if plays and run.value("render.quality") == "draft":
             common["draft"] = True
+        if plays and run.policy == "sb3" and run.config["policy"]["batch"]:
+            common["batched"] = True
         if stage == "simulate" and self._asked:  # a check plays again even if nothing changed
             common["asked"] = self._asked
         files = self._watched_files(stage)

@@ -73,6 +73,26 @@ def test_actions_are_those_of_predict(case, tmp_path):
     compare(model, read_network(path), observations)
 
 
+@pytest.mark.parametrize(
+    ("count", "seeds"), [(70, 3), pytest.param(500, 40, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("case", [case for case in CASES if case[3] is MOTORS], ids=lambda c: c[0])
+def test_batched_actions_depend_on_their_row_only(case, count, seeds, tmp_path, monkeypatch):
+    model, path = saved(tmp_path, *case)
+    policy = Sb3Policy.load({"file": path, "batch": True})
+    monkeypatch.setattr(Sb3Network, "_act_on", None)  # PyTorch is not needed
+    space = action_space(model.action_space, "Spaces-v0")
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        observations = rng.normal(size=(count, 8)).astype(np.float32)
+        theirs = model.predict(observations, deterministic=True)[0]
+        actions, _ = policy.network.act(observations, space)
+        assert actions.dtype == theirs.dtype
+        np.testing.assert_allclose(actions, theirs, rtol=0, atol=3e-6)
+        for rows in (slice(1), slice(5, 8), rng.permutation(count)):
+            assert np.array_equal(policy.network.act(observations[rows], space)[0], actions[rows])
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case[:2]))
 def test_signals_are_those_of_the_model(case, tmp_path):
     torch.set_num_threads(1)

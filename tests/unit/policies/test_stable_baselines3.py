@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import av
 import gymnasium
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from message_form import check_form, rejection
 from project import REPOSITORY
 from recordings import same_episodes
 
+import goalreel
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import make_policy
@@ -113,6 +115,21 @@ def test_model_plays_with_statistics_next_to_it(trained, deterministic):
     assert same_episodes(alone, episodes[4:5])
     without = played(policy | {"vecnormalize": False}, PENDULUM)
     assert not np.array_equal(without[0].actions, episodes[0].actions)
+
+
+def test_film_of_batched_actions_says_so(tmp_path):
+    sb3.SAC("MlpPolicy", "Pendulum-v1", buffer_size=9, device="cpu").save(tmp_path / "model.zip")
+    policy = {"name": "sb3", "file": str(tmp_path / "model.zip"), "batch": True}
+    path = tmp_path / "film.mp4"
+    made = goalreel.film("Pendulum-v1", policy, episodes=3, to=path, max_episode_steps=20)
+    assert made.table["batched"].all()
+    with av.open(str(path)) as film:
+        assert film.metadata["title"] == "Pendulum-v1: 3 episodes, batched actions"
+
+
+def test_batches_of_other_models_are_rejected(trained):
+    with pytest.raises(GoalreelError, match="cannot play in batches, only .+ can. Remove batch."):
+        make_policy(policy_of(trained / "model.zip", batch=True))
 
 
 def test_missing_statistics_are_named_and_edits_rerun(trained, tmp_path):

@@ -50,7 +50,7 @@ def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
     assert "To encode again: rm -r results/segments" in project.fail(config=config)
 
 
-@pytest.mark.parametrize("changed", ["mine.py", "my_env"])
+@pytest.mark.parametrize("changed", ["mine.py", "my_env.py"])
 def test_user_file_edited_during_run_is_noticed(tmp_path, changed):
     (tmp_path / "my_env.py").write_text(MODULE)
     (tmp_path / "mine.py").write_text("def act(obs):\n    return [1] * len(obs)\n")

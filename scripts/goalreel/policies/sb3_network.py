@@ -132,8 +132,8 @@ class Sb3Network:
     def _act_on_all(self, batch: np.ndarray, space: ActionSpace) -> np.ndarray:
         """Return continuous actions, each of which depends on its own observation only.
 
-        They are float64 values rounded to float32. Where the rounding errors of a batch could
-        change that, a value is computed for its observation alone.
+        They are float64 values rounded to float32. A value that the rounding errors of a batch
+        could change is computed from a single observation.
         """
         units, errors = self._numpy.evaluate(batch)
         errors = _CLEAR * errors[:, None]

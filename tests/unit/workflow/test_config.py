@@ -286,7 +286,7 @@ def test_run_without_options_gets_policy_and_folder_of_its_env(tmp_path, monkeyp
     config = load(env="CartPole-v1", policy="my agent.py")
     assert config["policy"] | {"extra_files": []} == {
         **{"name": "python", "file": "my agent.py", "function": "act"},
-        **{"extra_files": [], "batch": True},
+        **{"extra_files": [], "batch": None},
     }
     assert config["results"] == "results/CartPole-v1-my-agent"
     assert load(results="elsewhere")["results"] == "elsewhere"

@@ -4,7 +4,9 @@ from goalreel.stage_program import Shards, stage
 
 
 @stage
-def check(spec, trajectories: Shards, frames: Shards, tables, output):
+def check(
+    spec, trajectories: Shards, frames: Shards, episodes, tables, summary, output, attempts=None
+):
     from goalreel.errors import GoalreelError
     from goalreel.files.atomic import write_text
     from goalreel.verification.check_result import check_run, film_changes

@@ -4,7 +4,9 @@ from goalreel.stage_program import Shards, stage
 
 
 @stage
-def lock(spec, trajectories: Shards, frames: Shards, tables, output):
+def lock(
+    spec, trajectories: Shards, frames: Shards, episodes, tables, summary, output, attempts=None
+):
     from pathlib import Path
 
     from goalreel.errors import format_bytes, pluralize

@@ -5,9 +5,12 @@ import re
 import subprocess
 
 import pytest
+import yaml
 from conftest import FEW
 from object_store import StoredProject, s3_server
 from project import CLUSTER_BIN, REPOSITORY, needs_cluster
+
+from goalreel.workflow.stages import STAGES
 
 PROFILES = sorted(path.parent.name for path in REPOSITORY.glob("profiles/*/config.yaml"))
 CLOUDS = ["kubernetes", "aws-batch"]
@@ -64,6 +67,14 @@ def test_profile_options_have_comments(profile):
     assert len(blocks) > 3
     for block in blocks:
         assert block.startswith("# "), f"{profile}: no comment above {block}"
+
+
+def test_aws_profile_requests_memory_for_jobs_of_every_stage():
+    """The plugin would take the smallest memory, or fail, for what the rules request."""
+    requests = yaml.safe_load(text("aws-batch"))["set-resources"]
+    sent = {name for name, stage in STAGES.items() if not stage.local} - {"verify"}
+    in_suites = {f"run_{name}" for name in sent - {"compare"}} | {"run1_simulate", "suite_compare"}
+    assert set(requests) == sent | in_suites
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 import io
 import re
+import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -83,9 +85,14 @@ def test_preflight_names_file_that_remote_jobs_would_lack(stored, pods):
     policy = "def act(observations):\n    return (observations[:, 1] > 0) * 2\n"
     (stored.folder / "mine.py").write_text(policy)  # not tracked by git
     config = SMALL | {"policy": "{name: python, file: mine.py}"}
-    output = stored.fail("--forceall", *in_pods(pods), profile="kubernetes", config=config)
-    assert "mine.py: Jobs on other machines get only files that git tracks" in output
-    assert "Traceback" not in output and "Submitted job" not in output
+    start = partial(stored.fail, "--forceall", *in_pods(pods), profile="kubernetes", config=config)
+    untracked = start()
+    assert "mine.py: Jobs on other machines get only files that git tracks" in untracked
+    (stored.folder / "mine.py").write_text(f"{policy}#{10_000_000 * ' '}")
+    subprocess.run(["git", "add", "mine.py"], cwd=stored.folder, check=True)
+    large = start()
+    assert "mine.py: Over 10 MB, so Snakemake does not send it" in large
+    assert all(w not in untracked + large for w in ("Traceback", "Submitted job"))
 
 
 def test_bucket_holds_logs_and_benchmarks(stored, filmed):
@@ -155,6 +162,17 @@ def test_corrupt_object_is_named_deleted_and_rebuilt(stored, grown):
     assert "Logging error" not in output
     stored.run(config=config)
     assert film_of(stored.hashes()) == film_of(before)
+
+
+def test_lock_check_and_suite_find_their_tables_in_the_bucket(stored):
+    stored.run("lock", config=SMALL)
+    assert "goalreel.lock" in stored.names()
+    stored.run("check", config=SMALL)
+    assert "tables.json" in stored.names()
+    suite = {"suite": "{policy: [pump, random]}", "episodes": 2, "max_episode_steps": 20}
+    stored.run("all", "compare", config=suite)
+    assert {"index.html", "compare/MountainCar-v0/compare.mp4"} <= {*stored.names()}
+    assert "verify: Reads results on a disk. Copy" in stored.fail("verify", config=SMALL)
 
 
 def film_of(results: dict[str, str]) -> dict[str, str]:

@@ -35,6 +35,16 @@ def test_next_run_removes_lock_of_killed_run(project, expected, elsewhere):
     assert hashes(project.folder / "results") == expected
 
 
+@pytest.mark.slow
+def test_next_run_continues_a_killed_suite(project):
+    config = SMALL | {"suite": "{policy: [pump, random]}"}
+    process = project.start("-j", "1", config=config)
+    assert wait_for(lambda: [*project.folder.glob("results/*/trajectories/*.npz")])
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=BOUND)
+    assert "The last run here was killed. This run continues it." in project.run(config=config)
+
+
 def test_second_run_stops_while_first_continues(project, expected):
     first = locked(project)
     os.kill(first.pid, signal.SIGSTOP)  # alive but stopped

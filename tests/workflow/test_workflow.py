@@ -77,6 +77,12 @@ def test_results_never_stand_among_the_workflows_own_files(monkeypatch, name, pr
         check_results(name, REPOSITORY)
 
 
+def test_results_do_not_replace_a_users_config_file(tmp_path):
+    (tmp_path / "config.yaml").write_text("episodes: 3\n")
+    with pytest.raises(GoalreelError, match=r"has a config.yaml that goalreel would replace. Move"):
+        check_results(str(tmp_path), REPOSITORY)
+
+
 @pytest.mark.parametrize(
     ("view", "needs"),
     [("swarm", "MountainCar-v0 or Mount"), ("training_progress", "policy=trained")],

@@ -17,7 +17,7 @@ from goalreel.provenance.spec import NO_SPEC, Spec, canonical, json_digest
 SUMS = "SHA256SUMS"
 RUN_FILE = "config.yaml"  # in the results: all options of the run
 STAMP = ".snakemake_timestamp"  # Snakemake's file in each folder that is an output
-_SPEC = "# spec: "
+_SPEC, _SUM = "# spec: ", "# sha256 of the lines below: "
 _ITSELF = "this file without this line"
 _AS_IT_IS = "surrogateescape"  # for file names that are not UTF-8
 
@@ -46,7 +46,13 @@ def write_sums(sums: Path, files: Collection[Path], spec: Spec = NO_SPEC) -> Non
 
 def with_checksum(lines: bytes) -> bytes:
     """Return lines below a comment with their sha256."""
-    return f"# sha256 of the lines below: {hashlib.sha256(lines).hexdigest()}\n".encode() + lines
+    return f"{_SUM}{hashlib.sha256(lines).hexdigest()}\n".encode() + lines
+
+
+def begins_with_checksum(path: Path) -> bool:
+    """Return whether a file begins as `with_checksum` writes it, also if it is cut off there."""
+    with path.open("rb") as stream:
+        return _SUM.encode().startswith(stream.read(len(_SUM)))
 
 
 def checked_lines(path: Path) -> bytes:

@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import itertools
 import logging
 import os
 import shlex
@@ -20,7 +21,6 @@ from platformdirs import user_cache_path
 from goalreel.cli import PLANS, hang_up_as_terminated, packed
 from goalreel.cli import plans as noted_plans
 from goalreel.errors import GoalreelError, pluralize
-from goalreel.policies.policy_dependencies import policy_files
 from goalreel.provenance.checksums import RUN_FILE
 from goalreel.provenance.fingerprint import remember_trees, sources_as_noted, sources_hash
 from goalreel.provenance.spec import json_digest
@@ -254,19 +254,22 @@ def _options_by(steps: Mapping, config: Mapping, user_options: Mapping) -> dict:
 def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
     """Check that the jobs will find their files, and start to record their events."""
     scripts = next(iter(plans.runs.values())).scripts
-    policy = [file for plan in plans.runs.values() for file in policy_files(plan.config["policy"])]
+    own = (file for plan in plans.runs.values() for file in plan.users_files())
     kinds = ("*.py", "*.toml", "goalreel/report/templates/*")
     programs = [path for kind in kinds for path in scripts.rglob(kind)]
     jobs = list(workflow.dag.needrun_jobs())
     rules = Counter(stages.get(job.rule.name, job.rule.name) for job in jobs)
     try:
-        run_checks.check_sources(workflow, [*sorted(programs), *map(Path, policy)])
+        run_checks.check_sources(workflow, itertools.chain(sorted(programs), own))
         for plan in plans.runs.values():
             run_checks.lock_results(Path(plan.results))
         run_checks.check_folders(jobs)
         if "verify" in rules and (views := sorted(rules.keys() & VIEWS)):
             made = ", ".join(views)
             raise GoalreelError(f"verify: Checks only existing files. Make {made} first.")
+        if "verify" in rules and workflow.storage_settings.default_storage_provider:
+            fix = "Copy them to a folder, and start it without the storage."
+            raise GoalreelError(f"verify: Reads results on a disk. {fix}")
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     if plans.suite or not rules.keys() <= APART:

@@ -129,6 +129,11 @@ class Plan:
                 check_comparable(config["compare"])
         return files
 
+    def users_files(self) -> list[Path]:
+        """Return the user's files below the working directory that the playing jobs need."""
+        files = self._watched_files(self.run.player) | policies.policy_files(self.config["policy"])
+        return [path for path in map(Path, files) if path.is_file()]
+
     def versions(self, stage: str) -> dict[str, str]:
         """Return the versions of the tools that affect a stage's result."""
         tools = dict.fromkeys(STAGES[stage].tools)

@@ -16,17 +16,25 @@ import yaml
 from goalreel.configuration.schema import config_error
 from goalreel.errors import GoalreelError, UnusableFileError, listed, quoted
 from goalreel.files.atomic import replacing
-from goalreel.provenance.checksums import RUN_FILE, SUMS, checked_lines, other_files, with_checksum
+from goalreel.provenance.checksums import (
+    RUN_FILE,
+    SUMS,
+    begins_with_checksum,
+    checked_lines,
+    other_files,
+    with_checksum,
+)
 
 _SOURCES = ("scripts", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
 _SOURCES += (".git", ".github", ".ci", "config", "workflow")
 # Options that compared runs have in common. `success` is null in a film of episodes.
 COMPARED = ("env", "env_kwargs", "env_wrappers", "max_episode_steps", "success")
+_MOST_SENT = 10_000_000  # bytes, in workflow.py of Snakemake 9.27
 _LOCKS: list = []  # of this process, held until it ends
 
 
 def check_results(results: str, base: Path) -> None:
-    """Raise GoalreelError if the results folder is an address, a file, or one of goalreel's own."""
+    """Raise GoalreelError if the results folder is an address, a file, or has files of others."""
     # Snakemake would make a folder with an address's name, and empty docs/report to report.
     place, base = Path(results).resolve(), base.resolve()
     if "://" in results:
@@ -36,6 +44,8 @@ def check_results(results: str, base: Path) -> None:
         problem = "holds goalreel's own files. Choose another folder."
     elif place.exists() and not place.is_dir():
         problem = "is a file. Choose another folder."
+    elif (run := place / RUN_FILE).is_file() and not begins_with_checksum(run):
+        problem = f"has a {RUN_FILE} that goalreel would replace. Move it, or use another folder."
     else:
         return
     raise config_error({"results": f"{results!r} {problem}"})
@@ -115,14 +125,23 @@ def lock_results(results: Path) -> None:
         _LOCKS.append(lock)
 
 
-def release_lock(folders: Iterable[Path]) -> None:
+def release_lock(folders: Sequence[Path]) -> None:
     """Remove Snakemake's lock of this folder if the killed runs of some results have left it."""
     locks = Path(".snakemake", "locks")
     lines = {line for lock in locks.glob("*.output.lock") for line in lock.read_text().splitlines()}
-    owners = {next((r for r in folders if Path(line).is_relative_to(r)), None) for line in lines}
+    owners = {_owner(line, folders) for line in lines}
     if owners and all(owner and _is_left(owner) for owner in owners):
         shutil.rmtree(locks)
         print("goalreel: The last run here was killed. This run continues it.", file=sys.stderr)
+
+
+def _owner(line: str, folders: Sequence[Path]) -> Path | None:
+    """Return the results folder of a locked file. A suite's own files count as its first run's."""
+    roots = [*folders, *(folders[0].parents[:1] if len(folders) > 1 else ())]
+    is_copy = line.startswith(".snakemake/storage/")  # with the storage's prefix
+    inside = (r for r in roots if Path(line).is_relative_to(r) or is_copy and f"/{r}/" in line)
+    root = next(inside, None)
+    return root if root is None or root in folders else folders[0]
 
 
 def _is_left(results: Path) -> bool:
@@ -165,19 +184,26 @@ def check_folders(jobs: Iterable) -> None:
             )
 
 
-def check_sources(workflow, needed: Iterable[Path]) -> None:
+def check_sources(workflow, files: Iterable[Path]) -> None:
     """Raise GoalreelError if jobs on other machines would lack files that they need."""
     # Without a shared disk, Snakemake sends only the files that git tracks in this folder.
     try:
         _ = workflow.source_archive
     except AssertionError:  # the jobs share the disk
         return
+    needed = list(files)
     sent = {Path(name).resolve() for name in workflow.dag.get_sources() if name[:2] != ".."}
     if lacking := [path for path in needed if path.resolve() not in sent]:
         workflow.cleanup_source_archive()
         raise GoalreelError(
             f"{listed(lacking, 1)}: Jobs on other machines get only files that git tracks. Start "
             f"snakemake at the top of a git checkout, and add new files there: git add FILE"
+        )
+    if large := [path for path in needed if path.stat().st_size > _MOST_SENT]:
+        workflow.cleanup_source_archive()
+        raise GoalreelError(
+            f"{listed(large, 1)}: Over 10 MB, so Snakemake does not send it to other machines. Use "
+            f"machines that share a disk."
         )
 
 

@@ -108,6 +108,9 @@ _PAGE = ("colors.css", "report.css", "report.html.j2", "report.js")
 _TEXTS = ("overlay.caption", "overlay.hud", "overlay.signals")
 _VIDEO = ("env", "film.fps", "view_encoder")
 _EPISODES = {"frames": _frames, "trajectories": "simulate"}
+# All, because the digests in `tables` fit only if the others are there.
+_TABLES = {"episodes": "episodes.episodes", "attempts": "episodes.attempts"}
+_TABLES |= {"tables": "episodes.tables", "summary": "episodes.summary"}
 _ENCODING = ("ffmpeg", "numpy", "pillow")
 _SELECTS = {
     "when": lambda run: run.select is not None,
@@ -349,10 +352,7 @@ _VIEWS = {
         "Write a page with the film, a list of its episodes, and the plots.",
         inputs={
             "film": "concat",
-            "episodes": "episodes.episodes",
-            "attempts": "episodes.attempts",
-            "tables": "episodes.tables",
-            "summary": "episodes.summary",
+            **_TABLES,
             "plots": "plots",
             "trajectories": "simulate[0]",
             "frames": lambda run: f"{_frames(run)}[0]",
@@ -375,7 +375,7 @@ _VIEWS = {
     ),
 }
 _LOCK = {
-    "inputs": _EPISODES | {"tables": "episodes.tables"},
+    "inputs": _EPISODES | _TABLES,
     "when": lambda run: not run.trains_policy,
     "needs": "a policy that the run does not train, such as policy={name: trained, file: FILE}",
     "tools": ("numpy", "player", "artist"),

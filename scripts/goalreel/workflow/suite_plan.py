@@ -48,7 +48,7 @@ class SuitePlan(Plan):
         config: dict = {"runs_digest": hashlib.sha256(digests.encode()).hexdigest()}
         if stage == "compare":
             names = self.rows[wildcards["row"]]
-            sides = [[self._side(name), f"{self.results}/{name}"] for name in names]
+            sides = [[self._side(name), name] for name in names]
             config |= {"compare": sides, "view_encoder": self.run.value("view_encoder")}
         elif stage == "verify":  # a new spec each time, as in `Plan`
             config = {"lists": self._lists(), "asked": time.time_ns()}

@@ -143,9 +143,10 @@ def test_numbers_of_info_with_other_names_are_an_error(tmp_path, monkeypatch):
         film(tmp_path / "all", env=env, episodes=6, shard_size=6)
     with pytest.raises(GoalreelError, match=r"env: The last info.* in shard 0, .* the same names"):
         film(tmp_path / "shards", env=env, episodes=6, shard_size=1)
-    env = catch(tmp_path, "takes", '{"return": 9.0}')
-    with pytest.raises(GoalreelError, match=r"'return' in info\['columns'\].* another name"):
-        film(tmp_path / "taken", env=env, episodes=1)
+    for i, name in enumerate(("return", "outcome", "")):
+        env = catch(tmp_path, f"takes{i}", f'{{"{name}": 9.0}}')
+        with pytest.raises(GoalreelError, match=rf"'{name}' in info\['columns'\].* another name"):
+            film(tmp_path / "taken", env=env, episodes=1)
 
 
 def outcomes(returns, states=None, terminated=True) -> PlayedEpisodes:

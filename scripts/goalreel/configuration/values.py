@@ -146,6 +146,12 @@ def _unique(values: list) -> list:
     return values
 
 
+def _few(numbers: list) -> list:
+    if len(numbers) > 10_000:  # Snakemake passes a job's options in one argument, of up to 128 kB
+        raise ValueError(f"Has {len(numbers):,} numbers. Use up to 10,000, or {{every: k}}.")
+    return numbers
+
+
 def _template(value: str) -> str:
     try:
         check_template(value)
@@ -207,5 +213,6 @@ EpisodeTrigger = (
     | _one_of(_EpisodeTrigger)
     | None
 )
-Selection = different(Seed, "a list of different episode numbers") | _one_of(_Selection) | None
+_Numbers = different(Seed, "a list of up to 10,000 different episode numbers")
+Selection = Annotated[_Numbers, AfterValidator(_few)] | _one_of(_Selection) | None
 StepTrigger = listed(Seed, "a list of step numbers") | _one_of(_StepTrigger) | None

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -35,7 +36,10 @@ def executable() -> str:
 
 @cache
 def version() -> str:
-    """Return the version of ffmpeg, such as n7.1, with a hash of its build description."""
+    """Return the version of ffmpeg, such as n7.1, with a hash of its build description.
+
+    Raises GoalreelError if it cannot be run, or is older than 7.0, the first with options in files.
+    """
     try:
         answer = subprocess.run([executable(), "-version"], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
@@ -43,7 +47,10 @@ def version() -> str:
     if not answer.startswith(b"ffmpeg version "):
         found = f"\n  output of -version: {answer[:80]!r}"
         raise GoalreelError(f"{executable()}: Not ffmpeg. {_FIX}{found}")
-    return f"{answer.split()[2].decode()} ({hashlib.sha256(answer).hexdigest()[:12]})"
+    found = answer.split()[2].decode()
+    if (number := re.match(r"n?(\d\d?)\.", found)) and int(number[1]) < 7:
+        raise GoalreelError(f"{executable()}: Has version {found}, but 7.0 is needed. {_FIX}")
+    return f"{found} ({hashlib.sha256(answer).hexdigest()[:12]})"
 
 
 def run(arguments: list[str], frames: Iterable, output: IO[bytes] | None = None) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 
-from goalreel.errors import UnusableFileError
+from goalreel.errors import GoalreelError, UnusableFileError, format_bytes
 from goalreel.files.atomic import replacing
 from goalreel.files.checksum_trailer import LENGTH, check_trailer, write_trailer
 from goalreel.files.damage import MAX_BYTES, read_member, reporting_damage
@@ -36,6 +36,9 @@ def writing(path: str | os.PathLike) -> Iterator[Callable[[str, np.ndarray], Non
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
 
             def add(name: str, array: np.ndarray) -> None:
+                if array.nbytes >= MAX_BYTES:  # with its header it could not be read again
+                    problem = f"{name} takes {format_bytes(array.nbytes)}, over 4 GiB"
+                    raise GoalreelError(f"{path}: {problem}. Use a smaller shard_size.")
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 

@@ -5,6 +5,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError, not_allowed
@@ -37,7 +38,7 @@ class SavedFilm:
         return len(self.table)
 
     def _repr_html_(self) -> str:
-        source, is_image = self.path.as_posix(), self.path.suffix != ".mp4"
+        source, is_image = quote(self.path.as_posix()), self.path.suffix != ".mp4"
         if self.path.stat().st_size <= _MOST_EMBEDDED:
             kind = f"{'image' if is_image else 'video'}/{self.path.suffix[1:]}"
             source = f"data:{kind};base64,{base64.b64encode(self.path.read_bytes()).decode()}"

@@ -28,7 +28,7 @@ _STEPS = "states", "actions", "rewards"  # fields of an episode
 OWN_COLUMNS = {field.name.rstrip("_") for field in fields(Attempts)}  # of goalreel's tables
 OWN_COLUMNS |= {"episode", "env", "shard", "first_frame", "frames", "start_s", "card_frames"}
 OWN_COLUMNS |= {"share", "share_low", "share_high", "played", "filmed"}
-OWN_COLUMNS |= {"reproducible", "draft", "batched"}
+OWN_COLUMNS |= {"reproducible", "draft", "batched", "outcome", ""}
 _MAX_REACHES = 4096  # simulated together, to limit memory
 
 

@@ -8,6 +8,7 @@ import pytest
 from conftest import CONTINUOUS, DISCRETE, rendered, simulated, write_new_trailer
 
 from goalreel.errors import GoalreelError, UnusableFileError
+from goalreel.files import npz
 from goalreel.rendering.atlas import read_atlas, write_atlas
 from goalreel.rendering.frame_cache import open_cache, write_cache
 from goalreel.simulation.recording_file import read_recording
@@ -31,6 +32,13 @@ def rewrite(path: Path, **changes) -> None:
         arrays = dict(archive)
     np.savez(path, **(arrays | changes))
     write_new_trailer(path)
+
+
+def test_array_that_could_not_be_read_again_is_not_written(tmp_path):
+    array = np.broadcast_to(np.uint8(0), 4 << 30)
+    with pytest.raises(GoalreelError, match="actions takes 4,295.0 MB, over 4 GiB. Use a smaller"):
+        npz.write(tmp_path / "t.npz", {"actions": array})
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_damage_anywhere_is_reported_with_path(files):

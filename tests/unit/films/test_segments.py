@@ -131,6 +131,13 @@ def test_ffmpeg_version_differs_between_builds(tmp_path, monkeypatch):
     assert len(versions) == 2
 
 
+def test_ffmpeg_without_options_in_files_is_rejected(tmp_path, monkeypatch):
+    fake_ffmpeg(tmp_path, monkeypatch, "echo ffmpeg version 5.1.6-0+deb12u1 Copyright")
+    ffmpeg.version.cache_clear()
+    with pytest.raises(GoalreelError, match="Has version 5.1.6.*, but 7.0 is needed"):
+        ffmpeg.version()
+
+
 def test_large_frames_keep_an_unusual_rate(tmp_path):
     """Otherwise ffmpeg guesses 120 frames per second from the first frames."""
     size, path = (960, 664), tmp_path / "film.mp4"

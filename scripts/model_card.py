@@ -3,6 +3,7 @@
 It shows the median episode, or the chosen episodes, and the mean return of all episodes.
 """
 
+import json
 from pathlib import Path
 
 from goalreel.stage_program import Shards, stage
@@ -19,12 +20,13 @@ def model_card(
     import numpy as np
 
     from goalreel.errors import GoalreelError
+    from goalreel.files.atomic import write_text
     from goalreel.policies.parameters import RECORDED
     from goalreel.provenance.checksums import write_sums
     from goalreel.rendering.captions import default_captions
     from goalreel.rendering.overlay import add_bands
     from goalreel.report.episode_table import read_table
-    from goalreel.report.model_card import LIBRARIES, evaluation, is_deterministic, page, write_card
+    from goalreel.report.model_card import LIBRARIES, evaluation, is_deterministic, page
     from goalreel.views.filmed_episodes import read_filmed
     from goalreel.views.triggers import select_episodes
     from goalreel.views.view_files import write_video
@@ -57,6 +59,7 @@ def model_card(
         options["seed"] = config["seed"]
     options["policy"] = {key: value for key, value in policy.items() if key not in _LOCAL}
     options |= {} if spec.reproducible else {"check_determinism": False}
-    write_card(readme.parent, page(metrics, player, library, shown, options), metrics)
+    write_text(readme, page(metrics, player, library, shown, options))
+    write_text(results, json.dumps(metrics, indent=2) + "\n")
     write_sums(sums, [readme, replay, results], spec)
     return f"{written} frames, mean return {metrics['mean_reward']:g} of {len(returns)} episodes"

@@ -25,14 +25,14 @@ def main(argv: list[str] | None = None) -> None:
 
     results = arguments.results or replay.last_run(Path("results"))
     run = replay.read_run(results).config
-    recorded = replay.find_episode(results, arguments.number, arguments.attempt)
-    frames, episode = replay.replay(recorded), recorded.episode
+    config, name, episode = replay.find_episode(results, arguments.number, arguments.attempt)
+    frames = replay.replay(config, name, episode)
     default = results / "replay" / f"{run['unit']}-{arguments.number}-seed-{episode.seed}"
     target = arguments.png or default
     replay.save_pngs(target, frames)
     cli.say(
-        f"{recorded.name}, seed {episode.seed}: "
-        f"{len(episode.actions)} steps of {recorded.config['env']} equal Gymnasium's; "
+        f"{name}, seed {episode.seed}: "
+        f"{len(episode.actions)} steps of {config['env']} equal Gymnasium's; "
         f"{len(frames)} frames in {target}"
     )
 

@@ -3,7 +3,6 @@
 A message is `<key or path>: <Problem>. <Fix>.`, and details follow on indented lines.
 """
 
-import errno
 import os
 import shlex
 import sys
@@ -55,16 +54,6 @@ class UnusableFileError(GoalreelError):  # noqa: N818 - it is said of the file
     def with_fix(self, fix: str) -> str:
         """Return the message with a fix."""
         return f"{self.path}: {self.problem[:1].upper()}{self.problem[1:]}. {fix}"
-
-
-def is_system_error(error: BaseException) -> bool:
-    """Return whether a file that could not be read may be intact.
-
-    The process may lack the permission or file handles, or the disk may fail. Damaged content
-    raises OSError with EINVAL (an impossible position), EISDIR (a folder) or no number (zipfile).
-    """
-    number = error.errno if isinstance(error, OSError) else None
-    return number not in (None, errno.EINVAL, errno.EISDIR, errno.ENOTDIR)
 
 
 def suggest(word: object, known: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from gymnasium_frames import played
 from recordings import decoded_rgb
 
 from goalreel.provenance.checksums import read_sums
-from goalreel.report.model_card import evaluation, is_deterministic, page, write_card
+from goalreel.report.model_card import evaluation, is_deterministic, page
 
 CONFIG = {
     "env": "CartPole-v1",
@@ -103,10 +103,10 @@ def test_card_with_root_seed_says_that_seeds_are_derived():
 def test_huggingface_hub_reads_the_evaluation(tmp_path):
     hub = pytest.importorskip("huggingface_hub", reason="takes huggingface_hub")
     results = evaluation([10.0, 20.0], "Ant-v5", None)
-    write_card(tmp_path, page(results, "SAC", "stable-baselines3", [], {}), results)
+    (tmp_path / "README.md").write_text(page(results, "SAC", "stable-baselines3", [], {}))
     card = hub.ModelCard.load(tmp_path / "README.md")
     assert card.data.library_name == "stable-baselines3"
-    assert json.loads((tmp_path / "results.json").read_text())["std_reward"] == 5
+    assert results["std_reward"] == 5
     (result,) = card.data.eval_results
     assert card.data.model_name == "SAC"
     assert (result.task_type, result.dataset_name) == ("reinforcement-learning", "Ant-v5")

@@ -14,7 +14,7 @@ from goalreel.provenance.spec import NO_SPEC
 from goalreel.simulation.episodes import Episode, simulate_episodes
 from goalreel.simulation.recorded_episodes import play_recording
 from goalreel.simulation.recording_file import read_blocks, read_recording, write_blocks
-from goalreel.verification.replay import Recorded, replay
+from goalreel.verification.replay import replay
 
 CARTPOLE = make_environment({"env": "CartPole-v1"})
 SEEDS = np.arange(20) + 2**40
@@ -195,7 +195,7 @@ def test_recorded_states_are_filmed_unchanged(tmp_path, env, has_rewards, atlase
     assert len(rendered(made, atlases, env)) == len(rows)
     with pytest.raises(GoalreelError, match="recording has no actions"):
         episode = Episode(-1, states, actions, rewards, True, False)
-        replay(Recorded({"env": env}, "episode 2", episode))
+        replay({"env": env}, "episode 2", episode)
 
 
 @pytest.mark.parametrize(

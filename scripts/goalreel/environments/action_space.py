@@ -42,12 +42,6 @@ class ActionSpace:
         kind = "whole numbers" if self.is_integer else "floats"
         return f"{kind} from {low} to {high}, of shape {self.shape} each"
 
-    def check_bounds(self) -> None:
-        """Raise GoalreelError if the space has no finite bounds to sample between."""
-        if not (np.isfinite(self.low).all() and np.isfinite(self.high).all()):
-            problem = f"'random' needs actions with bounds, not {self}"
-            raise GoalreelError(f"policy.name: {problem}. Use another policy.")
-
     def from_uniform(self, draws: Sequence[np.ndarray]) -> np.ndarray:
         """Return actions, (num_envs, *stored_shape), of draws in [0, 1), (num_envs,) per number."""
         unit = np.stack(draws, axis=1)

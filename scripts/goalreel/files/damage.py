@@ -1,6 +1,7 @@
 """Turn the errors of reading a file into a message that names the file and the problem."""
 
 import contextlib
+import errno
 import os
 import struct
 import zipfile
@@ -8,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from tokenize import TokenError
 
-from goalreel.errors import GoalreelError, UnusableFileError, is_system_error
+from goalreel.errors import GoalreelError, UnusableFileError
 
 MAX_BYTES = 4 << 30  # that a file in an archive may unpack to
 # Exceptions that the readers of zip, zlib, NumPy headers, MP4, JSON and XML raise for damage.
@@ -33,7 +34,10 @@ def reporting_damage(
     except FileNotFoundError:
         raise GoalreelError(f"{path}: No such file. Run snakemake to make it.") from None
     except (OSError, *BROKEN) as error:
-        if is_system_error(error):
+        # Damaged content raises OSError with EINVAL (an impossible position), for a folder, or
+        # without a number (zipfile). Else the file may be intact: permission, a failing disk.
+        number = error.errno if isinstance(error, OSError) else None
+        if number not in (None, errno.EINVAL, errno.EISDIR, errno.ENOTDIR):
             raise GoalreelError(f"{path}: Cannot be read ({error}).") from None
         raise UnusableFileError(path, f"{damage} ({str(error)[:200]})") from None
 

@@ -30,18 +30,10 @@ ALGORITHMS |= dict.fromkeys(
     ("TQC", "TRPO", "ARS", "QRDQN", "CrossQ", "MaskablePPO", "RecurrentPPO"), "sb3-contrib"
 )
 # Arguments of a game's environment for a network: one step is one frame, as in training.
-PIXEL_KWARGS = {
-    _ALE: {"frameskip": 1, "obs_type": "grayscale"},
-    _MARIO: {"obs_type": "rgb"},
-}
+PIXEL_KWARGS = {_ALE: {"frameskip": 1, "obs_type": "grayscale"}, _MARIO: {"obs_type": "rgb"}}
 # Values of parameters that labels omit; None of others.
-_DEFAULTS = {
-    "function": "act",
-    "extra_files": [],
-    "allow": [],
-    "deterministic": True,
-    "safe": False,
-}
+_DEFAULTS = {"function": "act", "extra_files": [], "allow": []}
+_DEFAULTS |= {"deterministic": True, "safe": False}
 
 
 def parameters(policy: str, env: str) -> tuple[str, ...] | None:

@@ -67,8 +67,10 @@ class RulePolicy:
 
     def check(self, environment: Environment) -> None:
         """Raise GoalreelError if random actions are needed of a space without bounds."""
-        if self.epsilon:
-            environment.actions.check_bounds()
+        space = environment.actions
+        if self.epsilon and not np.isfinite([space.low, space.high]).all():
+            problem = f"'random' needs actions with bounds, not {space}"
+            raise GoalreelError(f"policy.name: {problem}. Use another policy.")
 
     def generators(self, seeds: np.ndarray) -> Pcg64:
         """Return a generator of random actions for each episode."""

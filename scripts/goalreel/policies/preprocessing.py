@@ -1,7 +1,6 @@
 """Resize images, (H, W, 3) uint8, to the gray (84, 84) uint8 frames that a network takes, or half.
 
-`area` gives the same bytes as Stable-Baselines3's WarpFrame, which uses OpenCV. `pillow` averages
-boxes with Pillow. `shrunk` is the second half of `area`.
+`shrunk` gives the same bytes as OpenCV for the gray frames of ALE. `pillow` averages boxes.
 """
 
 import math
@@ -12,13 +11,6 @@ import numpy as np
 from PIL import Image
 
 SIDE = 84
-
-
-def area(picture: np.ndarray) -> np.ndarray:
-    """Return the gray image with OpenCV's weights, resized by area."""
-    red, green, blue = np.moveaxis(picture.astype(np.int32), 2, 0)
-    gray = (9798 * red + 19235 * green + 3735 * blue + (1 << 14)) >> 15
-    return shrunk(gray.astype(np.uint8))
 
 
 def pillow(picture: np.ndarray) -> np.ndarray:
@@ -112,4 +104,4 @@ def finish(frame: np.ndarray, settings: Mapping, action: int, num_actions: int) 
     return paint_mark(frame, action, num_actions) if settings["marks"] else frame
 
 
-WARPS = {"area": area, "pillow": pillow, "mario": mario}
+WARPS = {"pillow": pillow, "mario": mario}  # of frames in color; `shrunk` is "area"

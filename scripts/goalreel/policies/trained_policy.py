@@ -62,7 +62,7 @@ class TrainedPolicy:
 
     @property
     def warp(self) -> str | None:
-        """How frames were resized in training, a name in WARPS. None for states."""
+        """How frames were resized in training, "area" or a name in WARPS. None for states."""
         return self.settings["warp"]
 
     def check_env(self, env: str) -> None:
@@ -128,7 +128,7 @@ class TrainedPolicy:
         frame = frame if game.before is None else np.maximum(game.before, frame)
         if frame.shape == (SIDE, SIDE):
             picture = frame
-        elif frame.ndim == 2 and self.warp == "area":
+        elif self.warp == "area":  # of ALE, whose frames are gray
             picture = shrunk(frame, game.shrunk)
             game.shrunk = frame, picture
         else:

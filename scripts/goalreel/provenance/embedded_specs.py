@@ -69,7 +69,11 @@ def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[Unusa
     is_one, errors = isinstance(paths, Path), []
     for number, path in enumerate([paths] if is_one else paths):
         try:
-            _date_back(path)
+            # Snakemake would fail a job whose output is older than its input, whose time is in the
+            # future after a change of the clock.
+            with contextlib.suppress(OSError):  # the reader reports it
+                if path.stat().st_mtime > (now := time.time()):
+                    os.utime(path, (now, now))
             whole = path
             # The digest and the spec of a table or a summary are in another .json file.
             if path.suffix == ".csv" or path.name == "summary.json":
@@ -96,11 +100,3 @@ def check_shard(path: Path, actual: Spec, planned: Mapping) -> None:
     """Raise UnusableFileError unless a file covers the planned episodes or reaches."""
     if actual.shard != planned:
         raise UnusableFileError(path, f"it is of {dict(actual.shard)}, not of {dict(planned)}")
-
-
-def _date_back(path: Path) -> None:
-    """Set a file's time to now if it is in the future, such as after a change of the clock."""
-    # Otherwise Snakemake would fail the job, whose output is older than its input.
-    with contextlib.suppress(OSError):  # the reader reports it
-        if path.stat().st_mtime > (now := time.time()):
-            os.utime(path, (now, now))

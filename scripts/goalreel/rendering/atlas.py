@@ -1,14 +1,7 @@
 """The atlas: every distinct frame of a Mountain Car, rendered once.
 
 An atlas depends only on the environment and the drawing libraries, so the user's cache
-folder keeps it across runs. `Atlas.find` looks up the image of a state by its key. The file is a
-compressed .npz without objects:
-
-    kind, version     "atlas" and the version of this layout
-    spec              JSON: how the file was made
-    keys              (images, k) int16, the style's all_keys, sorted
-    background        (H, W, 3) uint8, the empty track
-    boxes, pixels     the images as patches (layers.Patches) over the track
+folder keeps it across runs. `Atlas.find` looks up the image of a state by its key.
 """
 
 import os

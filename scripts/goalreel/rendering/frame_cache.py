@@ -2,30 +2,7 @@
 
 `open_cache` returns a `FrameCache`, whose frames are composed when you index it. In Mountain Car a
 frame is a background with one patch of each layer. Elsewhere a frame is stored as the blocks that
-changed since the frame before. The file is a compressed .npz without objects:
-
-    kind, version     "frames" and the version of this layout
-    spec              JSON: how the file was made
-    source            digest of the trajectories that it shows, "" for other frames
-    offsets           (episodes + 1,) int64: episode e is frames offsets[e]:offsets[e + 1]
-
-A file with a background also has
-
-    background        (H, W, 3) uint8
-    layers            (layers,) names, in the order of pasting; and for each of them
-    NAME_boxes        (patches, 4) int32: top, left, height, width
-    NAME_pixels       (pixels, 3) uint8, the patches' pixels end to end
-    NAME_index        (frames,) int32: the frame's patch, or -1 for none
-
-and a file of blocks has, in groups that need no other group (see blocks.py),
-
-    size              (2,) int64: height and width of the largest image
-    sizes             (groups, 2) int64: height and width of each group, if they differ
-    groups            (groups, 2) int64: the first frame of each, in order, and its number N;
-                      an episode begins with a group; and for each of them
-    changes_N         (3, n) int32: the frame in the group, the place along the rows of blocks,
-                      and the index in blocks_N of the block that is there from then on
-    blocks_N          (m, 16, 16, 3) uint8
+changed since the frame before (blocks.py). docs/reference/results.md describes the arrays.
 """
 
 import os

@@ -6,13 +6,11 @@ it. The Hub lists evaluations of reinforcement learning by this metric.
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import yaml
 
 from goalreel.errors import pluralize
-from goalreel.files.atomic import write_text
 from goalreel.policies.parameters import RECORDED
 
 LIBRARIES = {"sb3": "stable-baselines3"}  # the Hub's names of libraries, by policy name
@@ -67,9 +65,3 @@ def page(
         f"Mean return over {pluralize(count, 'episode')}: {value.replace('+/-', '±')}.\n\n"
         f"`replay.mp4` shows:\n\n{replay}\n{listing}"
     )
-
-
-def write_card(folder: Path, readme: str, results: dict) -> None:
-    """Write README.md and results.json into a folder."""
-    write_text(folder / "README.md", readme)
-    write_text(folder / "results.json", json.dumps(results, indent=2) + "\n")

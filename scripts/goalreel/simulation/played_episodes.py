@@ -1,17 +1,6 @@
 """Play episodes without frames, and store those that are chosen for the film.
 
-A played file is a compressed .npz without objects, with a row for each episode:
-
-    kind, version     "played" and the version of this layout
-    spec              JSON: how the file was made
-    reach, ...        the columns of Attempts; `reach` is the number of the episode
-    last_states       (episodes, width) float64
-
-A selection has the rows of the chosen episodes, and
-
-    shares            (episodes, 3) float64: the share of all episodes that are as rare, with the
-                      bounds of its 95% interval
-    played            the number of all episodes
+A file has a row for each episode. docs/reference/results.md describes the columns.
 """
 
 import os
@@ -97,7 +86,7 @@ class Selection:
     """Episodes that were chosen from all played ones."""
 
     rows: Attempts
-    shares: np.ndarray  # (episodes, 3) float64, see the module docstring
+    shares: np.ndarray  # (episodes, 3) float64: the share that is as rare, and its 95% interval
     played: int  # the number of all episodes
 
 

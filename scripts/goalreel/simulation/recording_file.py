@@ -2,13 +2,7 @@
 
 docs/how-to/policies.md describes the file, a CSV or an .npz with one array per column. An .npz may
 have one array `action` of shape (rows, numbers), and a single string `env`. `write_blocks` stores
-the rows so that a shard reads only the blocks that it needs, in a compressed .npz without objects:
-
-    kind, version     "recording" and the version of this layout
-    spec              JSON: how the file was made
-    offsets, seeds    as in Recording
-    columns           the kind of rows, "actions" or "states"
-    actions_0, ...    the rows, in blocks of 65,536 (states_0, ... for states)
+the rows so that a shard reads only the blocks that it needs: actions_0, ... or states_0, ...
 """
 
 import contextlib

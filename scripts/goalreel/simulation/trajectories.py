@@ -1,30 +1,8 @@
 """Read and write trajectory files, each of which holds the episodes of one shard.
 
-A trajectory file is a compressed .npz without objects, which `np.load(path)` reads:
-
-    kind, version     "trajectories" and the version of this layout
-    spec              JSON: how the file was made
-    probe             hash of fixed samples that this machine computed (mountain_car.probe)
-    digest            hash of the filmed seeds, offsets, states, actions and rewards. The frames and
-                      segments made from them store the same digest
-    offsets           (episodes + 1,) int64: the states of episode e are offsets[e]:offsets[e + 1]
-    states            (states, width) float64, from each episode's reset on: position and velocity
-                      for the Mountain Cars, `env.unwrapped.state` for CartPole, Acrobot and
-                      Pendulum without wrappers, else the observation if it is a Box of up to 64
-                      numbers. For all other environments the width is 0
-    actions           (steps,) int8 for MountainCar-v0, float32 for MountainCarContinuous-v0; other
-                      environments (steps,) int64 if an action is one whole number, else
-                      (steps, numbers)
-    rewards           (steps,) float64. An episode has one action and one reward fewer than states,
-                      so those of episode e start at offsets[e] - e
-    poses             (states, numbers) float64, only for MuJoCo without wrappers: what it draws
-    signals_NAME      (steps,) or (steps, numbers) float32, NaN if unknown: what the policy said of
-                      its choice, such as the values of all actions
-    reach, attempt, seed, terminated, truncated, reached
-                      (episodes,): the filmed episodes, in film order
-    attempts_*        (attempts,): reach, attempt, seed, initial_position (NaN if there is none),
-                      steps, return, terminated, truncated, reached and info of all simulated
-                      episodes, sorted by reach and attempt
+docs/reference/results.md describes the arrays. The states of episode e are offsets[e] to
+offsets[e + 1]. An episode has one action and one reward fewer than states, so those of episode e
+start at offsets[e] - e. `np.load` reads the files without objects.
 """
 
 import hashlib
@@ -101,7 +79,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Trajectories:
-    """The content of a trajectory file. The module docstring lists shapes and dtypes."""
+    """The content of a trajectory file. docs/reference/results.md lists shapes and dtypes."""
 
     offsets: np.ndarray
     states: np.ndarray

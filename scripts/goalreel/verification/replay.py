@@ -1,7 +1,6 @@
 """Replay episodes in Gymnasium, to show that tables and frames equal its results."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,17 +20,11 @@ from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import read_trajectories
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """An episode as goalreel recorded it."""
+def find_episode(results: Path, number: int, attempt: int | None) -> tuple[Mapping, str, Episode]:
+    """Return an episode or a reach of a run, after the options of its trajectories and its name.
 
-    config: Mapping  # of its trajectories: env, env_kwargs, env_wrappers, max_episode_steps, policy
-    name: str  # such as "reach 17, attempt 0" or "episode 17"
-    episode: Episode
-
-
-def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
-    """Return an episode or a reach of a run. Raises GoalreelError if it has none of the number."""
+    The name is such as "reach 17, attempt 0". Raises GoalreelError if the run has none.
+    """
     # attempt: at the reach, None for the last. If it was not filmed, it is simulated again.
     run = read_run(results)
     unit, folder, place = run.config["unit"], results / "trajectories", number
@@ -66,7 +59,7 @@ def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
         trajectories = simulate_attempts(row, scene.env, scene.policy, spec)
     steps = trajectories.episode(trajectories.episodes.pairs().index(pair))
     ending = bool(row.terminated[0]), bool(row.truncated[0])
-    return Recorded(spec.config, name, Episode(int(row.seed[0]), *steps, *ending))
+    return spec.config, name, Episode(int(row.seed[0]), *steps, *ending)
 
 
 def last_run(folder: Path) -> Path:
@@ -85,13 +78,12 @@ def read_run(results: Path) -> Spec:
         ) from None
 
 
-def replay(recorded: Recorded) -> list[np.ndarray]:
+def replay(config: Mapping, name: str, episode: Episode) -> list[np.ndarray]:
     """Replay an episode in Gymnasium. Return (H, W, 3) uint8 frames. Raises GoalreelError."""
-    config, episode = recorded.config, recorded.episode
     actions = episode.actions  # a negative action or a NaN force means none
     if np.isnan(actions).any() or (actions.dtype == np.int8 and (actions < 0).any()):
         problem = "Cannot be replayed, because its recording has no actions."
-        raise GoalreelError(f"{recorded.name}: {problem}")
+        raise GoalreelError(f"{name}: {problem}")
     return list(replay_frames(gymnasiums_environment(config), episode))
 
 

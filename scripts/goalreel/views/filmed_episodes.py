@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.registry import describe
 from goalreel.errors import UnusableFileError
 from goalreel.rendering.captions import caption
@@ -67,17 +66,6 @@ class FilmedEpisodes:
                 row = self.rows.row(number)
                 text = partial(caption, row=row, env=self.env, unit=self.unit)
                 yield FilmedEpisode(row, text, cache, cache.episode(number - start))
-
-    def movies(
-        self, frames_of: Callable[[FrameCache], Yuv420p], numbers: Iterable[int] | None = None
-    ) -> Iterator[tuple[FilmedEpisode, Iterator[np.ndarray]]]:
-        """Yield the episodes and the frames of each, which `frames_of` makes of their shard."""
-        cache = None
-        for episode in self.episodes(numbers):
-            if cache is not episode.cache:
-                cache = episode.cache
-                yuv = frames_of(cache)
-            yield episode, yuv.frames(episode.frames)
 
     def ranking(self) -> list[int]:
         """Return the numbers of episodes from the least to the greatest return.

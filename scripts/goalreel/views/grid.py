@@ -152,11 +152,13 @@ def frame_size(filmed: FilmedEpisodes) -> tuple[int, int]:
 def scaled_movies(
     filmed: FilmedEpisodes, size: tuple[int, int], kept: dict, numbers: Iterable[int] | None = None
 ) -> Iterator[tuple[FilmedEpisode, Iterator[np.ndarray]]]:
-    """Return episodes and the frames of each at a size. `kept` is that of ScaledFrames."""
-    times = max(size[0] // frame_size(filmed)[0], 1)
-    return filmed.movies(
-        lambda cache: ScaledFrames(add_bands(cache, times)[0], size, kept), numbers
-    )
+    """Yield episodes and the frames of each at a size. `kept` is that of ScaledFrames."""
+    times, cache = max(size[0] // frame_size(filmed)[0], 1), None
+    for episode in filmed.episodes(numbers):
+        if cache is not episode.cache:  # that of another shard
+            cache = episode.cache
+            scaled = ScaledFrames(add_bands(cache, times)[0], size, kept)
+        yield episode, scaled.frames(episode.frames)
 
 
 def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tuple[int, int]:

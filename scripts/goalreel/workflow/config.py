@@ -90,7 +90,7 @@ def read_config(user_options: Mapping) -> dict:
     errors = errors or _found(_selection_errors, config)
     if not errors:
         _fill(config)
-        errors = _found(_encoder_errors, config) or _found(_size_errors, config)
+        errors = _found(_film_errors, config)
     if errors:
         if _are_sound(("env", "env_kwargs", "env_wrappers", "policy"), errors):
             errors |= _found(_creator_errors, config)
@@ -335,15 +335,12 @@ def _console_kwargs(config: Mapping) -> Mapping:
     return pixel_kwargs(config["env"]) if config["policy"]["name"] == "trained" else {}
 
 
-def _encoder_errors(config: Mapping) -> Errors:
-    if config["encode"]["encoder"] == "prebuilt":
-        for key, reason in encoder_errors(config):
-            problem = f"Does not fit the encoder 'prebuilt' ({reason})"
-            yield key, f"{problem}. Use encoder=auto or x264, or remove it."
-
-
-def _size_errors(config: Mapping) -> Errors:
-    """Yield the error of a run of too many shards, or of a film of too many frames."""
+def _film_errors(config: Mapping) -> Errors:
+    """Yield the errors of an unfit encoder, and of too many shards or frames."""
+    is_prebuilt = config["encode"]["encoder"] == "prebuilt"
+    for key, reason in encoder_errors(config) if is_prebuilt else ():
+        problem = f"Does not fit the encoder 'prebuilt' ({reason})"
+        yield key, f"{problem}. Use encoder=auto or x264, or remove it."
     run, size = Run(config), config["shard_size"]
     # An episode has a title card and, with at least one step, two frames.
     least = cards(config, run.encoder) + 2

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from goalreel.encoding.encoder_selection import EncoderChoice, cards, choose, x264
 from goalreel.environments.registry import EnvTraits, describe
-from goalreel.policies.parameters import is_trained_here, policy_label
+from goalreel.policies.parameters import policy_label
 
 CHOICES = ("episodes", "reaches", "seeds")  # options that select what to play
 # A shard of episodes that are played without frames holds so many times those of the film.
@@ -96,11 +96,6 @@ class Run:
     def player(self) -> str:
         """The stage in which the policy plays."""
         return "simulate" if self.select is None else "play"
-
-    @property
-    def trains_policy(self) -> bool:
-        """Whether a stage of this run trains the policy that plays."""
-        return is_trained_here(self.config["policy"])
 
     def covered(self, scope: str) -> int:
         """Return the number of episodes, or reaches, that a job of a scope covers at most."""

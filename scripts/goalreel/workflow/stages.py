@@ -7,6 +7,7 @@ module, a program and an entry here. Snakemake imports this module while it pars
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from goalreel.policies.parameters import is_trained_here
 from goalreel.workflow.run import Run
 
 
@@ -238,7 +239,7 @@ _TRAININGS = {
             "metrics": "train/metrics.json",
             "plot": "train/curve.svg",
         },
-        when=lambda run: run.trains_policy,
+        when=lambda run: is_trained_here(run.config["policy"]),
         needs="policy=trained, without a file",
         config=(*_ENVIRONMENT, "train"),
         tools=("gymnasium", "matplotlib", "numpy", "player", "torch"),
@@ -376,7 +377,7 @@ _VIEWS = {
 }
 _LOCK = {
     "inputs": _EPISODES | _TABLES,
-    "when": lambda run: not run.trains_policy,
+    "when": lambda run: not is_trained_here(run.config["policy"]),
     "needs": "a policy that the run does not train, such as policy={name: trained, file: FILE}",
     "tools": ("numpy", "player", "artist"),
     "local": True,

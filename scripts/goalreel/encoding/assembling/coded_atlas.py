@@ -2,17 +2,7 @@
 
 Each slice refers only to the empty track, an IDR picture, and no picture refers to it. It therefore
 fits any frame of a film. A coded atlas depends on the atlas, the quality and the rows that its
-slices cover, and is kept in the user's cache folder across runs. The file is a compressed .npz:
-
-    kind, version     "coded atlas" and the version of this layout
-    spec              JSON, the provenance of the file
-    digests           (pictures, 16) uint8, layers.Patches.digests of the atlas
-    slices, offsets   concatenated slices from sample_parts.to_part, (pictures + 1,) offsets
-    quantisers        QP of the pictures and of the track
-    rows              macroblock rows of the caption slice at the top and of the picture slices
-    colours           (colors, 3, 2) int16, weights from h264.prediction.plain_color
-    luma, blue, red   the decoded track, padded to whole macroblocks, uint8
-    card, bits        two I slices of the track, captions and below: packed bits, (2,) bit counts
+slices cover, and is kept in the user's cache folder across runs.
 """
 
 import os

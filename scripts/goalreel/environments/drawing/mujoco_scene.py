@@ -84,7 +84,7 @@ def scene_of(env, shared: list["MujocoScene"]) -> "MujocoScene":
     if not type(env).__module__.startswith("gymnasium.envs.mujoco."):
         return MujocoScene(env)
     for scene in shared:
-        if scene.has_model_of(env):
+        if np.array_equal(scene.model, _bytes(env.model)):
             return scene
     shared.append(MujocoScene(env))
     env.mujoco_renderer.viewer.is_shared = True
@@ -95,13 +95,9 @@ class MujocoScene:
     """Renders the frames of environments with equal models in one OpenGL context."""
 
     def __init__(self, env):
-        self._viewer, self._model = env.mujoco_renderer._get_viewer("rgb_array"), _bytes(env.model)
+        self._viewer, self.model = env.mujoco_renderer._get_viewer("rgb_array"), _bytes(env.model)
         self._cameras = WeakKeyDictionary({env: self._viewer.cam})  # by environment
         self._count, self._is_exact, self._shadow = 0, True, None
-
-    def has_model_of(self, env) -> bool:
-        """Return whether an environment's model is the one of this context."""
-        return np.array_equal(self._model, _bytes(env.model))
 
     def use(self, env) -> None:
         """Show an environment from now on, in a context that it may share."""

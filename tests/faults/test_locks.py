@@ -37,7 +37,7 @@ def test_next_run_removes_lock_of_killed_run(project, expected, elsewhere):
 
 @pytest.mark.slow
 def test_next_run_continues_a_killed_suite(project):
-    config = SMALL | {"suite": "{policy: [pump, random]}"}
+    config = {"suite": "{policy: [pump, random]}", "episodes": 6, "shard_size": 2}
     process = project.start("-j", "1", config=config)
     assert wait_for(lambda: [*project.folder.glob("results/*/trajectories/*.npz")])
     os.killpg(process.pid, signal.SIGKILL)

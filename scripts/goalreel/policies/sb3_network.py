@@ -17,7 +17,7 @@ import re
 import zipfile
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -56,6 +56,21 @@ _FLOAT32 = 2.0**29  # the roundoff of float32 divided by that of float64
 
 
 @dataclass(frozen=True)
+class Statistics:
+    """The statistics of a VecNormalize, which normalize observations."""
+
+    mean: np.ndarray  # (*shape) float64, of the observations
+    var: np.ndarray
+    epsilon: float
+    clip: float
+
+    def normalize(self, batch: np.ndarray) -> np.ndarray:
+        """Return (n, *shape) float32 observations, with the bits of `normalize_obs`."""
+        scaled = (batch - self.mean) / np.sqrt(self.var + self.epsilon)
+        return np.clip(scaled, -self.clip, self.clip).astype(np.float32)
+
+
+@dataclass(frozen=True)
 class Sb3Network:
     """The network that chooses a model's deterministic actions."""
 
@@ -66,12 +81,15 @@ class Sb3Network:
     one_hot: int  # the number of observations of a Discrete space, 0 for arrays
     critics: Sequence[NumpyNetwork]  # value a state, or an action in it
     in_batches: bool = False  # whether NumPy computes continuous actions, without PyTorch
+    statistics: Statistics | None = None
 
     def act(self, batch: np.ndarray, space: ActionSpace) -> tuple[np.ndarray, Signals]:
         """Return the actions of `model.predict` for each of n observations, (n, *shape).
 
         The signals are the least value of the critics, and action probabilities or Q values.
         """
+        if self.statistics:
+            batch = self.statistics.normalize(batch)
         if self.one_hot:
             batch = np.eye(self.one_hot, dtype=np.float32)[batch]
         if self.num_convolutions and batch.shape[1] > batch.shape[-1]:
@@ -219,6 +237,22 @@ def read_network(path: str) -> Sb3Network | None:
     return Sb3Network(layers, tanh, bound, is_ppo, count, valuing)
 
 
+def with_statistics(network: Sb3Network, path: str) -> Sb3Network | None:
+    """Return a network with the statistics of a file, None if it cannot take them."""
+    try:
+        with Path(path).open("rb") as stream:
+            saved = _Statistics(stream).load()
+        if not saved.norm_obs:
+            return network
+        mean, var = np.asarray(saved.obs_rms.mean), np.asarray(saved.obs_rms.var)
+        found = Statistics(mean, var, float(saved.epsilon), float(saved.clip_obs))
+    except Exception:  # as in `read_network`
+        return None
+    takes = not network.num_convolutions and network.layers[0][0].shape[1]
+    fits = mean.dtype == var.dtype == np.float64 and mean.shape == var.shape
+    return replace(network, statistics=found) if fits and mean.size == takes else None
+
+
 def _layers(weights: Mapping[str, np.ndarray], parts: tuple[str, ...]) -> list[tuple]:
     """Return the weight and bias of each layer of the modules `parts`, in order."""
     layers = []
@@ -270,3 +304,25 @@ def _tensor(storage: np.ndarray, offset: int, size: tuple, stride: tuple, *_) ->
     width = storage.itemsize
     strides = tuple(width * step for step in stride)
     return np.ndarray(size, storage.dtype, storage, width * offset, strides)
+
+
+class _Inert:
+    """An object of a pickle, without its class, that only keeps its attributes."""
+
+    def __init__(self, *arguments: object):
+        pass
+
+    def __setstate__(self, state: object) -> None:
+        if isinstance(state, dict):
+            vars(self).update(state)
+
+
+class _Statistics(pickle.Unpickler):
+    """Reads a VecNormalize with its arrays. All other objects are inert."""
+
+    def find_class(self, module: str, name: str):
+        """Return one of the five names that NumPy's pickles have, or an inert class."""
+        known = {"ndarray": np.ndarray, "dtype": np.dtype, "scalar": np.float64(0).__reduce__()[0]}
+        known["_reconstruct"] = np.zeros(1).__reduce__()[0]
+        known["_frombuffer"] = np.zeros(1).__reduce_ex__(5)[0]
+        return known.get(name, _Inert) if module.split(".")[0] == "numpy" else _Inert

@@ -21,7 +21,7 @@ from goalreel.environments.environment import Acted, Environment, PerEnv, Signal
 from goalreel.errors import GoalreelError, quoted
 from goalreel.policies.numpy_network import signals_of
 from goalreel.policies.parameters import ALGORITHMS
-from goalreel.policies.sb3_network import Sb3Network, read_network
+from goalreel.policies.sb3_network import Sb3Network, read_network, with_statistics
 
 
 @dataclass
@@ -46,8 +46,9 @@ class Sb3Policy:
         """Load the model of a section `policy`. Raises GoalreelError if it cannot be used."""
         if (here := os.getcwd()) not in sys.path:  # noqa: PTH109 - for the user's own modules
             sys.path.append(here)
-        is_plain = section.get("deterministic", True) and not section.get("vecnormalize")
-        network = read_network(section["file"]) if is_plain else None
+        network = read_network(section["file"]) if section.get("deterministic", True) else None
+        if network and (path := section.get("vecnormalize")):
+            network = with_statistics(network, path)
         if section.get("batch"):
             if network is None or not network.bound or network.num_convolutions:
                 able = "only deterministic continuous actions of an MlpPolicy can"
@@ -109,7 +110,7 @@ class Sb3Policy:
 
         sb3_files.spaces_error checks the model itself before the run.
         """
-        if self.statistics is None or not self.statistics.norm_obs:
+        if self.network or self.statistics is None or not self.statistics.norm_obs:
             return
         trained, found = self.model.observation_space, self.statistics.observation_space
         if trained != found:

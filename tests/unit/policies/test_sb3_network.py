@@ -4,6 +4,8 @@ import io
 import os
 import pickle
 import zipfile
+from dataclasses import dataclass
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -39,6 +41,16 @@ CASES = [
 
 class Own(FlattenExtractor):
     """A user's features."""
+
+
+@dataclass
+class Malicious:
+    """An object whose pickle makes a folder."""
+
+    folder: Path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
 
 
 class Spaces(gymnasium.Env):
@@ -198,11 +210,7 @@ def test_damaged_weights_are_left_to_stable_baselines3(content, tmp_path):
 def test_weights_run_no_code(tmp_path):
     _, path = saved(tmp_path, *CASES[0])
 
-    class Malicious:
-        def __reduce__(self):
-            return os.mkdir, (str(tmp_path / "owned"),)
-
-    replace_weights(path, pickle.dumps({"a": Malicious()}))
+    replace_weights(path, pickle.dumps({"a": Malicious(tmp_path / "owned")}))
     with pytest.raises(pickle.UnpicklingError, match="mkdir"):
         read_weights(path)
     assert read_network(path) is None
@@ -215,9 +223,12 @@ def test_safe_policy_plays_usual_networks_and_rejects_others(tmp_path):
     _, path = saved(tmp_path, *CASES[0])
     section = {"file": path, "algorithm": "PPO", "safe": True}
     assert Sb3Policy.load(section).network is not None
-    for more in ({"deterministic": False}, {"vecnormalize": "vecnormalize.pkl"}):
+    statistics = tmp_path / "vecnormalize.pkl"
+    statistics.write_bytes(pickle.dumps(Malicious(tmp_path / "owned")))
+    for more in ({"deterministic": False}, {"vecnormalize": str(statistics)}):
         with pytest.raises(GoalreelError, match="^policy.safe: "):
             Sb3Policy.load(section | more)
+    assert not (tmp_path / "owned").exists()
 
 
 def test_shared_layers_are_left_to_stable_baselines3(tmp_path, monkeypatch):

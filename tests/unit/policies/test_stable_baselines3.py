@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -117,6 +118,19 @@ def test_model_plays_with_statistics_next_to_it(trained, deterministic):
     assert not np.array_equal(without[0].actions, episodes[0].actions)
 
 
+@pytest.mark.parametrize("protocol", [4, 5])
+def test_statistics_normalize_without_code_of_their_file(trained, tmp_path, protocol):
+    model, normalized = peer(trained)
+    (tmp_path / "vecnormalize.pkl").write_bytes(pickle.dumps(normalized, protocol))
+    shutil.copy(trained / "model.zip", tmp_path)
+    network = make_policy(policy_of(tmp_path / "model.zip", safe=True, batch=True)).network
+    observations = np.random.default_rng(1).normal(scale=3, size=(500, 3)).astype(np.float32)
+    theirs = normalized.normalize_obs(observations)
+    assert np.array_equal(network.statistics.normalize(observations), theirs)
+    actions, _ = network.act(observations, make_environment(PENDULUM).actions)
+    np.testing.assert_allclose(actions, model.predict(theirs, deterministic=True)[0], atol=3e-6)
+
+
 def test_film_of_batched_actions_says_so(tmp_path):
     sb3.SAC("MlpPolicy", "Pendulum-v1", buffer_size=9, device="cpu").save(tmp_path / "model.zip")
     policy = {"name": "sb3", "file": str(tmp_path / "model.zip"), "batch": True}
@@ -129,7 +143,7 @@ def test_film_of_batched_actions_says_so(tmp_path):
 
 def test_batches_of_other_models_are_rejected(trained):
     with pytest.raises(GoalreelError, match="cannot play in batches, only .+ can. Remove batch."):
-        make_policy(policy_of(trained / "model.zip", batch=True))
+        make_policy(policy_of(trained / "model.zip", batch=True, deterministic=False))
 
 
 def test_missing_statistics_are_named_and_edits_rerun(trained, tmp_path):
@@ -309,7 +323,7 @@ def test_model_of_other_algorithm_is_rejected(trained):
     said = refused(trained / "model.zip", algorithm="DQN")
     assert "policy.algorithm: 'DQN' did not" in said and "Use PPO, A2C" in said
     assert policy_of(trained / "model.zip")["algorithm"] == "PPO"
-    policy = policy_of(trained / "model.zip") | {"algorithm": "DQN"}
+    policy = policy_of(trained / "model.zip") | {"algorithm": "DQN", "deterministic": False}
     with pytest.raises(GoalreelError, match="cannot be loaded as a model of DQN"):
         make_policy(policy)
 

@@ -89,7 +89,9 @@ class OnnxPolicy:
             except Exception as error:  # as above
                 raise self._error(f"The network fails. Export it again.\n  {error}") from None
             after.append({name: values[output] for name, output in self._states.items()})
-            chosen = next(name for name in names if name not in self._states.values())
+            chosen = next((name for name in names if name not in self._states.values()), None)
+            if chosen is None:
+                raise self._error("All its outputs are states. Export it with the actions.")
             actions.append(self._action(chosen, values[chosen], space))
         label = f"policy.file: {self.path}"
         return space.validate(np.stack(actions), len(actions), label), after, {}

@@ -56,7 +56,9 @@ class Rule:
     def constraints(self) -> dict[str, str]:
         """The regular expressions of the wildcards."""
         runs = {"run": "|".join(map(re.escape, self.plans))} if "" not in self.plans else {}
-        return WILDCARDS | runs
+        suite = self.plans.get("")
+        rows = "|".join(map(re.escape, suite.rows)) if isinstance(suite, SuitePlan) else ""
+        return WILDCARDS | runs | ({"row": rows} if rows else {})
 
     def inputs(self) -> dict[str, Callable[[Mapping], str | list[str]]]:
         """Return a function of the wildcards for each input that a run has, by option."""

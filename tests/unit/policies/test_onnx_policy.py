@@ -160,6 +160,14 @@ def test_network_that_does_not_fit_is_named_before_the_run(
     assert all(part in str(caught.value) for part in parts), caught.value
 
 
+def test_network_without_actions_is_named(tmp_path):
+    nodes = [helper.make_node("Relu", ["h_in"], ["h_out"])]
+    shapes = {"obs": (FLOAT, [1, 4]), "h_in": (FLOAT, [1, 4])}, {"h_out": (FLOAT, [1, 4])}
+    policy = OnnxPolicy.load(saved(tmp_path / "agent.onnx", nodes, *shapes))
+    with pytest.raises(GoalreelError, match="All its outputs are states. Export it with the act"):
+        policy.check(CARTPOLE)
+
+
 def test_network_for_several_rows_is_named(tmp_path):
     nodes = [helper.make_node("Relu", ["obs"], ["y"])]
     shapes = {"obs": (FLOAT, [8, 4])}, {"y": (FLOAT, [8, 4])}

@@ -27,8 +27,8 @@ import numpy as np
 
 from benchmarks.harness import parser, write_table
 
-# Trainings and their evaluations draw seeds below 2**31. Games from 2**31 on chose the reward.
-NOOPS, SEED = 30, 2**31 + 2**20
+# Trainings and their evaluations draw seeds below 2**31. Games from 2**31 on chose the preset.
+NOOPS, SEED = 30, 2**31 + 2**21
 HEADER = ("player", "disturbance", "games", "flags", "mean distance", "lost games at pixels")
 STICKY = {"repeat_action_probability": 0.25}
 MODES = ("sticky frames", "sticky decisions", "random", "none")

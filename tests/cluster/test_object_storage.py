@@ -172,7 +172,7 @@ def test_lock_check_and_suite_find_their_tables_in_the_bucket(stored):
     suite = {"suite": "{policy: [pump, random]}", "episodes": 2, "max_episode_steps": 20}
     stored.run("all", "compare", config=suite)
     assert {"index.html", "compare/MountainCar-v0/compare.mp4"} <= {*stored.names()}
-    assert "verify: Reads results on a disk. Copy" in stored.fail("verify", config=SMALL)
+    assert "verify: Reads results on a disk. Start" in stored.fail("verify", config=SMALL)
 
 
 def film_of(results: dict[str, str]) -> dict[str, str]:

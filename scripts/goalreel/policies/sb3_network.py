@@ -17,7 +17,7 @@ import re
 import zipfile
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from goalreel.environments.environment import Signals
 from goalreel.files.damage import read_member
 from goalreel.policies.numpy_network import NumpyNetwork, signals_of
 from goalreel.policies.sb3_files import model_data
+from goalreel.policies.vecnormalize import Statistics
 
 # By the module of the policy class: the modules of the network in order, their usual activation,
 # and how continuous actions are bounded.
@@ -53,21 +54,6 @@ _KERNELS, _STRIDES = (8, 4, 3), (4, 2, 1)  # of NatureCNN
 # a least one, because PPO compares probabilities, which are rounded to 6e-8.
 _CLEAR, _LEAST_LEAD = 20, 2e-6
 _FLOAT32 = 2.0**29  # the roundoff of float32 divided by that of float64
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """The statistics of a VecNormalize, which normalize observations."""
-
-    mean: np.ndarray  # (*shape) float64, of the observations
-    var: np.ndarray
-    epsilon: float
-    clip: float
-
-    def normalize(self, batch: np.ndarray) -> np.ndarray:
-        """Return (n, *shape) float32 observations, with the bits of `normalize_obs`."""
-        scaled = (batch - self.mean) / np.sqrt(self.var + self.epsilon)
-        return np.clip(scaled, -self.clip, self.clip).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -237,22 +223,6 @@ def read_network(path: str) -> Sb3Network | None:
     return Sb3Network(layers, tanh, bound, is_ppo, count, valuing)
 
 
-def with_statistics(network: Sb3Network, path: str) -> Sb3Network | None:
-    """Return a network with the statistics of a file, None if it cannot take them."""
-    try:
-        with Path(path).open("rb") as stream:
-            saved = _Statistics(stream).load()
-        if not saved.norm_obs:
-            return network
-        mean, var = np.asarray(saved.obs_rms.mean), np.asarray(saved.obs_rms.var)
-        found = Statistics(mean, var, float(saved.epsilon), float(saved.clip_obs))
-    except Exception:  # as in `read_network`
-        return None
-    takes = not network.num_convolutions and network.layers[0][0].shape[1]
-    fits = mean.dtype == var.dtype == np.float64 and mean.shape == var.shape
-    return replace(network, statistics=found) if fits and mean.size == takes else None
-
-
 def _layers(weights: Mapping[str, np.ndarray], parts: tuple[str, ...]) -> list[tuple]:
     """Return the weight and bias of each layer of the modules `parts`, in order."""
     layers = []
@@ -304,25 +274,3 @@ def _tensor(storage: np.ndarray, offset: int, size: tuple, stride: tuple, *_) ->
     width = storage.itemsize
     strides = tuple(width * step for step in stride)
     return np.ndarray(size, storage.dtype, storage, width * offset, strides)
-
-
-class _Inert:
-    """An object of a pickle, without its class, that only keeps its attributes."""
-
-    def __init__(self, *arguments: object):
-        pass
-
-    def __setstate__(self, state: object) -> None:
-        if isinstance(state, dict):
-            vars(self).update(state)
-
-
-class _Statistics(pickle.Unpickler):
-    """Reads a VecNormalize with its arrays. All other objects are inert."""
-
-    def find_class(self, module: str, name: str):
-        """Return one of the five names that NumPy's pickles have, or an inert class."""
-        known = {"ndarray": np.ndarray, "dtype": np.dtype, "scalar": np.float64(0).__reduce__()[0]}
-        known["_reconstruct"] = np.zeros(1).__reduce__()[0]
-        known["_frombuffer"] = np.zeros(1).__reduce_ex__(5)[0]
-        return known.get(name, _Inert) if module.split(".")[0] == "numpy" else _Inert

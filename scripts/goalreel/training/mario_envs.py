@@ -31,8 +31,8 @@ _START_SHARE = 0.15  # of games from the level's start; more, the more of them s
 _PATIENCE = 100  # decisions without progress that end a game
 _FLAG, _DEATH, _DECISION, _PIXELS = 2.0, -5.0, -0.01, 40.0  # rewards; pixels of a reward of 1
 # Shares of repeated and of random decisions in the games of a training, besides sticky actions, so
-# that a policy withstands more than it is tested with.
-_NOISES = (0.0, 0.0), (0.25, 0.0), (0.0, 0.04)
+# that a policy withstands more than it is tested with. Random ones come twice, as they end most.
+_NOISES = (0.0, 0.0), (0.25, 0.0), (0.0, 0.04), (0.0, 0.04)
 _PATHS = 4  # that each process searches
 _PATH_DECISIONS = 24  # that the search plays from a cell
 _SEARCH = 100_000  # decisions after which a search ends with the path that came furthest

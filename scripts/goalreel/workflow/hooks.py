@@ -63,7 +63,7 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
                 if any(word.startswith("--delete-") for word in sys.argv):
                     run_checks.lock_results(Path(options["results"]))
         if not _is_job(workflow):
-            run_checks.release_lock([Path(options["results"]) for options in runs.values()])
+            run_checks.release_lock(_folders(runs))
         plans = _plan(runs, suite_runs, scripts, workflow, asked)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
@@ -132,6 +132,12 @@ def _with_trained_policy(options: Mapping) -> dict:
 def _is_job(workflow) -> bool:
     """Return whether this process runs jobs for the one that planned them."""
     return workflow.remote_exec or workflow.subprocess_exec
+
+
+def _folders(runs: Mapping[str, Mapping]) -> list[Path]:
+    """Return the results folders of runs, by name, and the one around those of a suite."""
+    folders = [Path(config["results"]) for config in runs.values()]
+    return folders if "" in runs else [folders[0].parent, *folders]
 
 
 def _read_runs(suite_runs: Mapping[str, SuiteRun]) -> dict[str, dict]:
@@ -261,14 +267,14 @@ def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
     rules = Counter(stages.get(job.rule.name, job.rule.name) for job in jobs)
     try:
         run_checks.check_sources(workflow, itertools.chain(sorted(programs), own))
-        for plan in plans.runs.values():
-            run_checks.lock_results(Path(plan.results))
+        for folder in _folders({name: plan.config for name, plan in plans.runs.items()}):
+            run_checks.lock_results(folder)
         run_checks.check_folders(jobs)
         if "verify" in rules and (views := sorted(rules.keys() & VIEWS)):
             made = ", ".join(views)
             raise GoalreelError(f"verify: Checks only existing files. Make {made} first.")
         if "verify" in rules and workflow.storage_settings.default_storage_provider:
-            fix = "Copy them to a folder, and start it without the storage."
+            fix = "Start it without the storage, on a copy if they are in a bucket."
             raise GoalreelError(f"verify: Reads results on a disk. {fix}")
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import socket
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -30,6 +30,7 @@ _SOURCES += (".git", ".github", ".ci", "config", "workflow")
 # Options that compared runs have in common. `success` is null in a film of episodes.
 COMPARED = ("env", "env_kwargs", "env_wrappers", "max_episode_steps", "success")
 _MOST_SENT = 10_000_000  # bytes, in workflow.py of Snakemake 9.27
+_LOCK = Path("logs", "run.lock")  # in the results
 _LOCKS: list = []  # of this process, held until it ends
 
 
@@ -44,11 +45,19 @@ def check_results(results: str, base: Path) -> None:
         problem = "holds goalreel's own files. Choose another folder."
     elif place.exists() and not place.is_dir():
         problem = "is a file. Choose another folder."
-    elif (run := place / RUN_FILE).is_file() and not begins_with_checksum(run):
+    elif _is_users(place / RUN_FILE):
         problem = f"has a {RUN_FILE} that goalreel would replace. Move it, or use another folder."
     else:
         return
     raise config_error({"results": f"{results!r} {problem}"})
+
+
+def _is_users(path: Path) -> bool:
+    """Return whether a file exists that does not begin as a run's record."""
+    try:
+        return path.is_file() and not begins_with_checksum(path)
+    except OSError:  # no permission, which the first job reports
+        return False
 
 
 def check_same_run(config: Mapping, targets: Sequence[str]) -> None:
@@ -107,7 +116,7 @@ def _played(config: Mapping) -> tuple[str, str]:
 def lock_results(results: Path) -> None:
     """Lock the results for this process, or raise GoalreelError if another process has."""
     # Snakemake's own lock is in its working folder, so it does not cover two folders.
-    path = results / "logs" / "run.lock"
+    path = results / _LOCK
     with contextlib.suppress(OSError):  # the first job reports it
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = path.open("a+", encoding="utf-8")
@@ -125,29 +134,29 @@ def lock_results(results: Path) -> None:
         _LOCKS.append(lock)
 
 
-def release_lock(folders: Sequence[Path]) -> None:
+def release_lock(folders: Collection[Path]) -> None:
     """Remove Snakemake's lock of this folder if the killed runs of some results have left it."""
     locks = Path(".snakemake", "locks")
     lines = {line for lock in locks.glob("*.output.lock") for line in lock.read_text().splitlines()}
-    owners = {_owner(line, folders) for line in lines}
-    if owners and all(owner and _is_left(owner) for owner in owners):
+    owners = {_owner(line) for line in lines}
+    if owners and owners <= {*folders} and all(map(_is_left, owners)):
         shutil.rmtree(locks)
         print("goalreel: The last run here was killed. This run continues it.", file=sys.stderr)
 
 
-def _owner(line: str, folders: Sequence[Path]) -> Path | None:
-    """Return the results folder of a locked file. A suite's own files count as its first run's."""
-    roots = [*folders, *(folders[0].parents[:1] if len(folders) > 1 else ())]
-    is_copy = line.startswith(".snakemake/storage/")  # with the storage's prefix
-    inside = (r for r in roots if Path(line).is_relative_to(r) or is_copy and f"/{r}/" in line)
-    root = next(inside, None)
-    return root if root is None or root in folders else folders[0]
+def _owner(path: str) -> Path | None:
+    """Return the results folder of a locked file: the nearest with a lock of its own."""
+    parts = Path(path).parts
+    # A copy from a storage has the storage's prefix, of unknown length, before its path.
+    starts = range(3, len(parts)) if path.startswith(".snakemake/storage/") else (0,)
+    folders = (folder for start in starts for folder in Path(*parts[start:]).parents)
+    return next((folder for folder in folders if (folder / _LOCK).is_file()), None)
 
 
 def _is_left(results: Path) -> bool:
     """Return whether the last run of results was started here, on this machine, and has ended."""
     try:
-        with Path(results, "logs", "run.lock").open("r+", encoding="utf-8") as lock:
+        with (results / _LOCK).open("r+", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return lock.read().endswith(_place())
     except OSError:  # also if it is locked

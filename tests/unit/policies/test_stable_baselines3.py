@@ -1,5 +1,6 @@
 """A saved model plays as in Stable-Baselines3, or an error names the problem."""
 
+import copy
 import importlib
 import os
 import pickle
@@ -8,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import av
 import gymnasium
@@ -23,7 +25,9 @@ import goalreel
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import make_policy
+from goalreel.policies.sb3_files import model_data
 from goalreel.policies.user_function import policy_of as object_policy
+from goalreel.policies.vecnormalize import read_statistics
 from goalreel.simulation.episodes import simulate_episodes
 from goalreel.workflow.config import load_config
 from goalreel.workflow.plan import Plan
@@ -129,6 +133,31 @@ def test_statistics_normalize_without_code_of_their_file(trained, tmp_path, prot
     assert np.array_equal(network.statistics.normalize(observations), theirs)
     actions, _ = network.act(observations, make_environment(PENDULUM).actions)
     np.testing.assert_allclose(actions, model.predict(theirs, deterministic=True)[0], atol=3e-6)
+
+
+class Subclass(VecNormalize):
+    """A VecNormalize with code of its own."""
+
+
+def test_other_statistics_are_left_to_stable_baselines3(trained, tmp_path):
+    _, saved = peer(trained)
+    assert read_statistics_of(saved, trained, tmp_path) is not None
+    wide = DummyVecEnv([lambda: gymnasium.make("Pendulum-v1")])
+    wide.observation_space = gymnasium.spaces.Box(-5, 5, (3,), np.float32)
+    moments = copy.copy(saved)
+    moments.obs_rms = SimpleNamespace(mean=np.zeros(3), var=np.ones(3))
+    integers = copy.deepcopy(saved)
+    integers.obs_rms.mean = np.zeros(3, int)
+    for other in (VecNormalize(wide), Subclass(wide), np.zeros(3), moments, integers):
+        with pytest.raises(Exception):  # noqa: B017, PT011 - of any type
+            read_statistics_of(other, trained, tmp_path)
+
+
+def read_statistics_of(saved, trained, folder):
+    """Return the statistics of a pickled object for a model."""
+    (folder / "statistics.pkl").write_bytes(pickle.dumps(saved))
+    space = model_data(trained / "model.zip")["observation_space"]
+    return read_statistics(folder / "statistics.pkl", space)
 
 
 def test_film_of_batched_actions_says_so(tmp_path):

@@ -24,7 +24,7 @@ from goalreel.provenance.checksums import results_files, sha256_of
 from goalreel.provenance.fingerprint import fingerprint, modules
 from goalreel.workflow.run import SHARDED, Run
 from goalreel.workflow.run_checks import check_comparable
-from goalreel.workflow.stages import OPENGL, STAGES, sources
+from goalreel.workflow.stages import STAGES, sources
 from goalreel.workflow.used_when import excluded_modules
 
 _REPEATED = ("lock", "check", "verify")  # stages that rerun even if nothing changed
@@ -76,13 +76,11 @@ class Plan:
     def _common(self, stage: str) -> dict:
         """Return the common part of the specs of a stage's jobs."""
         run, planned, makers = self.run, STAGES[stage], self.makers(stage)
-        # Poses do not depend on what draws them afterwards.
-        unseen = OPENGL if stage == "simulate" and "render" in self.stages else ()
         unused = tuple(excluded_modules(run)) if planned.is_of_run else ()
         excluded, code = code_of(self.scripts / f"{stage}.py", unused)
         common = {
             "stage": stage,
-            "config": {key: run.value(key) for key in planned.config if key not in unseen},
+            "config": {key: run.value(key) for key in planned.config},
             "code": code,
             "excluded_modules": excluded,
             "tools": self.versions(stage),
@@ -91,7 +89,7 @@ class Plan:
         plays = "simulate" in (stage, *makers.values())
         if plays and not run.value("check_determinism"):
             common["reproducible"] = False  # as each file of the run records
-        if plays and run.value("render.quality") == "draft" and not unseen:
+        if plays and run.value("render.quality") == "draft":
             common["draft"] = True
         if plays and run.policy == "sb3" and run.config["policy"]["batch"]:
             common["batched"] = True

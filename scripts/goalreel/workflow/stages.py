@@ -102,8 +102,8 @@ def _reported(path: str, category: str, labels: Mapping[str, str], **more: objec
 WILDCARDS = {"shard": r"\d{5,9}", "row": "[^/]+"}
 _ENVIRONMENT = ("env", "env_kwargs", "env_wrappers", "max_episode_steps")
 _CAMERA = ("render.camera", "render.width", "render.height")
-OPENGL = ("render.opengl", "render.quality")
-_PLAYED = (*_ENVIRONMENT, "policy", "check_determinism", *OPENGL)
+_OPENGL = ("render.opengl", "render.quality")
+_PLAYED = (*_ENVIRONMENT, "policy", "check_determinism", *_OPENGL)
 _FILM = ("env", "film.fps", "card_frames")
 _PAGE = ("colors.css", "report.css", "report.html.j2", "report.js")
 _TEXTS = ("overlay.caption", "overlay.hud", "overlay.signals")
@@ -193,7 +193,7 @@ FILM = {
         outputs={"output": "frames/{shard}.npz"},
         when=_is_drawn_later,
         needs="a Mountain Car, or a camera or size for MuJoCo: render={width: 640}",
-        config=("env", *_CAMERA, *OPENGL),
+        config=("env", *_CAMERA, *_OPENGL),
         tools=("numpy", "artist"),
         scope="shard",
     ),

@@ -15,8 +15,14 @@ from goalreel.errors import GoalreelError
 pytest.importorskip("mujoco")
 pytestmark = pytest.mark.usefixtures("opengl")
 # Hopper has a camera that follows it, Pusher no such light, and the others different geoms.
-MODELS = ["HalfCheetah-v5", "Ant-v5", "Hopper-v5", "Humanoid-v5", "Pusher-v5", "Reacher-v5"]
-MORE = ["HumanoidStandup-v5", "InvertedDoublePendulum-v5", "InvertedPendulum-v5", "Swimmer-v5"]
+MODELS = ["HalfCheetah-v5", "Ant-v5", "Hopper-v5", "Walker2d-v5", "Humanoid-v5", "Pusher-v5"]
+MORE = [
+    "Reacher-v5",
+    "HumanoidStandup-v5",
+    "InvertedDoublePendulum-v5",
+    "InvertedPendulum-v5",
+    "Swimmer-v5",
+]
 
 
 def shoved(env, far: float) -> None:
@@ -59,7 +65,7 @@ def compare(env_id: str, steps: int, instances: int, monkeypatch) -> int:
     [
         ("HalfCheetah-v5", 6, 2),
         *(pytest.param(name, 60, 2, marks=pytest.mark.slow) for name in (*MODELS, *MORE)),
-        *(pytest.param(name, 60, 1, marks=pytest.mark.slow) for name in MODELS[:4]),
+        *(pytest.param(name, 60, 1, marks=pytest.mark.slow) for name in MODELS[:5]),
     ],
 )
 def test_mujoco_frames_equal_env_render(env_id, steps, instances, monkeypatch):
@@ -79,11 +85,13 @@ def test_mujoco_episodes_equal_env_render(env_id, monkeypatch):
         peer.reset(seed=seed)
         peer.unwrapped.mujoco_renderer.close()  # a camera starts where its instance first draws
         peer.unwrapped.mujoco_renderer._viewers.clear()
-        for _ in range(3):
-            frame = instance.frame()
-            mujoco_scene.use_context(peer.unwrapped)
-            assert np.array_equal(frame, peer.render()), seed
-            action = peer.action_space.sample()
+        strong = peer.action_space.low if seed % 3 == 1 else peer.action_space.high
+        for step in range(31):  # at random, or with full strength until it falls
+            if step % 10 == 0:
+                frame = instance.frame()
+                mujoco_scene.use_context(peer.unwrapped)
+                assert np.array_equal(frame, peer.render()), (seed, step)
+            action = strong if seed % 3 else peer.action_space.sample()
             peer.step(action)
             instance.step(action)
         close_instance(instance.env)
@@ -98,6 +106,12 @@ def test_mujoco_that_draws_otherwise_is_rendered_by_gymnasium(monkeypatch):
     calls = []
     monkeypatch.setattr(mujoco_scene.MujocoScene, "_render", lambda *_: calls.append(1))
     assert np.array_equal(instance.frame(), first) and not calls
+
+
+def test_mujoco_that_cannot_draw_so_is_rendered_by_gymnasium(monkeypatch):
+    monkeypatch.delattr(mujoco_scene.ShadowMap, "repair")
+    instance = Instance(GymnasiumEnvironment("HalfCheetah-v5"), 1)
+    assert all(np.array_equal(instance.frame(), instance.env.render()) for _ in range(2))
 
 
 def test_mujoco_that_changes_later_stops(monkeypatch):

@@ -1,4 +1,4 @@
-"""Snakemake's lock of a folder is removed only if the runs that it is of were killed."""
+"""Checks before a run keep the locks of runs that work, and name a GPU that is not used."""
 
 from pathlib import Path
 
@@ -7,6 +7,16 @@ import pytest
 from goalreel.workflow import run_checks
 
 COPY = ".snakemake/storage/s3/bucket"
+
+
+def test_note_names_a_cpu_that_draws_on_a_machine_with_a_gpu(tmp_path, monkeypatch):
+    monkeypatch.setenv("MUJOCO_GL", "egl")
+    config = {"render": {"opengl": "llvmpipe (LLVM 15.0.6, 256 bits)"}}
+    assert not run_checks.software_note(config, tmp_path)
+    (tmp_path / "nvidia0").touch()
+    assert "draws on the CPU, although this machine" in run_checks.software_note(config, tmp_path)
+    on_gpu = {"render": {"opengl": "NVIDIA H100/PCIe/SSE2"}}
+    assert not run_checks.software_note(on_gpu, tmp_path)
 
 
 @pytest.mark.parametrize(

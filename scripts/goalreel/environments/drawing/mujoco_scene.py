@@ -117,14 +117,21 @@ class MujocoScene:
     def frame(self, env) -> np.ndarray:
         """Return the frame of `env.render()`, (H, W, 3) uint8.
 
-        Raises GoalreelError if it differs from Gymnasium's, except for the first frame: then
-        Gymnasium renders all.
+        Raises GoalreelError if it differs from Gymnasium's. If the first frame differs, or cannot
+        be drawn, Gymnasium renders all.
         """
         self.use(env)
         if not self._is_exact or self._viewer._markers or self._viewer._overlays:
             return env.render()
-        ours, number = self._render(env), self._count
+        number = self._count
         self._count += 1
+        try:
+            ours = self._render(env)
+        except Exception:  # another version of MuJoCo, PyOpenGL or the driver
+            if number:
+                raise
+            self._is_exact = False
+            return env.render()
         if number % _CHECK_EVERY == 0 and not np.array_equal(ours, theirs := env.render()):
             if number:
                 raise GoalreelError(
@@ -148,10 +155,12 @@ class MujocoScene:
         if self._shadow is None:
             self._shadow = ShadowMap(viewer)
         framebuffer = viewer.con.shadowFBO
-        if self._shadow.repair():
-            viewer.con.shadowFBO = self._shadow.texel
-        mujoco.mjr_render(viewer.viewport, viewer.scn, viewer.con)
-        viewer.con.shadowFBO = framebuffer
+        try:
+            if self._shadow.repair():
+                viewer.con.shadowFBO = self._shadow.texel
+            mujoco.mjr_render(viewer.viewport, viewer.scn, viewer.con)
+        finally:
+            viewer.con.shadowFBO = framebuffer
         pixels = np.empty((viewer.viewport.height, viewer.viewport.width, 3), np.uint8)
         mujoco.mjr_readPixels(pixels.reshape(-1), None, viewer.viewport, viewer.con)
         return pixels[::-1]

@@ -23,6 +23,7 @@ def walks(env, seed: int):
 @pytest.mark.parametrize(
     ("env_id", "episodes"),
     [
+        ("BipedalWalker-v3", 3),
         ("BipedalWalkerHardcore-v3", 3),
         pytest.param("BipedalWalker-v3", 50, marks=pytest.mark.slow),
         pytest.param("BipedalWalkerHardcore-v3", 50, marks=pytest.mark.slow),

@@ -73,6 +73,19 @@ def test_car_racing_far_out_or_fast_is_drawn():
     assert not any(compare(environment, 2, 8, lambda step: False, speed))
 
 
+def test_car_racing_observes_as_gymnasium_at_any_speed():
+    environment = GymnasiumEnvironment("CarRacing-v3")
+    instance, peer = Instance(environment, 3), environment.make()
+    peer.reset(seed=3)
+    for speed in (50.0, 190.0, 210.0, 260.0):
+        for env in (instance.env, peer):
+            env.unwrapped.car.hull.linearVelocity = speed, 10.0
+        action = np.array([0.1, 1, 0], np.float32)
+        instance.step(action)
+        assert np.array_equal(instance.observation, peer.step(action)[0]), speed
+    peer.close()
+
+
 def test_car_racing_steps_without_drawing(monkeypatch):
     environment = GymnasiumEnvironment("CarRacing-v3")
     instance = Instance(environment, 5)

@@ -7,7 +7,6 @@ was cheaper so far. It renders CartPole, Acrobot and Pendulum from the states of
 """
 
 import contextlib
-import itertools
 import os
 import pickle
 import tempfile
@@ -39,8 +38,6 @@ from goalreel.simulation.reaches import has_reached
 _SLOW_SHARE = 0.1
 _RENDER_EVERY = 16  # steps between the frames that a replay compares at first
 _MIN_COMPARED = 16  # frames of a replay, if it has so many
-_CHECKED_STEPS = 256  # steps that a replay compares at least, if there are so many
-_CHECKED_SHARE = 0.25  # of the steps of the first episode
 _FIX = "Make episodes depend only on their seed, or add --config check_determinism=false"
 _DIFFERENT_FRAME = f"Gymnasium renders a different frame in a replay. {_FIX}"
 _MAX_SIDE = 1 << 14  # pixels of a frame, as x264 takes them
@@ -50,12 +47,11 @@ _MAX_MEMORY = 4 << 20  # bytes of an episode's frames in memory, before they go 
 class FrameRecorder:
     """Record the episodes of a shard, as a simulation.episodes.EpisodeRecorder.
 
-    In a new instance, Gymnasium replays the first steps of the shard's first episode, and the
-    recorder compares every step and one frame in 16, or more if the episode is short. If one
-    differs, it compares every frame, because some environments change when they render. If making
-    instances is slow, it first replays the episode in a used instance. If nothing differs,
-    instances are reused. With `check_determinism` false, episodes are rendered while played and not
-    replayed.
+    In a new instance, Gymnasium replays the shard's first episode, and the recorder compares every
+    step and one frame in 16, or more if the episode is short. If one differs, it compares every
+    frame, because some environments change when they render. If making instances is slow, it first
+    replays the episode in a used instance. If nothing differs, instances are reused. With
+    `check_determinism` false, episodes are rendered while played and not replayed.
 
     Raises GoalreelError if an episode does not depend only on its seed, or if a frame is not uint8
     (H, W, 3).
@@ -153,26 +149,24 @@ class FrameRecorder:
         elif self._scene is not None:
             frames = enumerate(self._scene.frames(episode))
             checksums = [None if step % _RENDER_EVERY else _checksum(own) for step, own in frames]
-            self._compare_frames(episode, checksums, len(checksums), None, _RENDER_EVERY)
+            self._compare_frames(episode, checksums, None, _RENDER_EVERY)
         else:
-            steps = max(_CHECKED_STEPS, int(_CHECKED_SHARE * len(episode.actions)))
-            _check_instances(environment, seconds, partial(self._compare, episode, rendered, steps))
+            _check_instances(environment, seconds, partial(self._compare, episode, rendered))
 
-    def _compare(self, episode: Episode, rendered: "_EpisodeFrames", steps: int, env=None) -> None:
-        """Replay an episode in a used instance, or `steps` steps in a new one; compare frames."""
-        steps = len(episode.actions) if env is not None else min(steps, len(episode.actions))
-        every = max(min(-(-steps // _MIN_COMPARED), _RENDER_EVERY), 1)
+    def _compare(self, episode: Episode, rendered: "_EpisodeFrames", env=None) -> None:
+        """Replay an episode in a used instance, or else in a new one, and compare frames."""
+        every = max(min(-(-len(episode.actions) // _MIN_COMPARED), _RENDER_EVERY), 1)
         try:
-            self._compare_frames(episode, rendered.checksums, steps, env, every)
+            self._compare_frames(episode, rendered.checksums, env, every)
         except GoalreelError:
             if every == 1:
                 raise
-            self._compare_frames(episode, rendered.checksums, steps, env, 1)
+            self._compare_frames(episode, rendered.checksums, env, 1)
 
-    def _compare_frames(self, episode: Episode, checksums: list, steps: int, env, every: int):
+    def _compare_frames(self, episode: Episode, checksums: list, env, every: int):
         frames = replay_frames(self._environment, episode, env, every)
         with contextlib.closing(frames):
-            for step, frame in enumerate(itertools.islice(frames, steps + 1)):
+            for step, frame in enumerate(frames):
                 if frame is not None and _checksum(frame) != checksums[step]:
                     raise _error(self._environment, episode.seed, step, _DIFFERENT_FRAME)
 

@@ -108,13 +108,14 @@ def test_stopped_training_resumes(tmp_path, algorithm):
         train(configured(CART, **options), saved)
 
 
-def test_lost_process_ends_the_training_with_a_message(tmp_path):
+@pytest.mark.parametrize("delay", [0, 10], ids=["at once", "later"])
+def test_lost_process_ends_the_training_with_a_message(tmp_path, delay):
     options = SHORT | {"processes": 2, "total_timesteps": 10**7, "eval_freq": 10**7}
 
     def kill() -> None:
         while not multiprocessing.active_children():
             time.sleep(0.1)
-        time.sleep(10)
+        time.sleep(delay)
         for child in multiprocessing.active_children():
             os.kill(child.pid, signal.SIGKILL)
 

@@ -92,13 +92,18 @@ def run_group(size: int, function: Callable, *arguments: object) -> object:
     spawn = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "rendezvous")
-        messages = spawn.SimpleQueue()
-        values = function, path, size, messages, arguments
+        messages, ready = spawn.SimpleQueue(), spawn.Semaphore(0)
+        values = function, path, size, messages, ready, arguments
         child_of = partial(spawn.Process, target=_run_child, daemon=True)
         children = [child_of(args=(rank, *values)) for rank in range(1, size)]
         for child in children:
             child.start()
         try:
+            # Gloo would wait for an hour for one that ended while it started, and hear no signal.
+            for _ in children:
+                while not ready.acquire(timeout=0.1):
+                    if any(child.exitcode for child in children):
+                        raise RuntimeError("A process has not started.")
             return function(Group(0, size, path), *arguments)
         except RuntimeError as error:  # gloo lost a process
             for child in children:
@@ -123,10 +128,11 @@ def _way(code: int) -> str:
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
 
 
-def _run_child(rank, function, path, size, messages, arguments) -> None:
+def _run_child(rank, function, path, size, messages, ready, arguments) -> None:
     # The first process handles signals for all.
     for number in _STOPS:
         signal.signal(number, signal.SIG_IGN)
+    ready.release()
     try:
         function(Group(rank, size, path), *arguments)
     except Stopped:

@@ -103,11 +103,11 @@ def test_seeds_above_2_53_are_exact_everywhere(project):
     assert f'"seed":[{first},"{first + 1}","{first + 2}"]' in page.read_text()
     env = gymnasium.make(CONFIG["env"])
     for number, seed in enumerate(seeds):
-        recorded = find_episode(results, number, None)
+        config, name, episode = find_episode(results, number, None)
         env.reset(seed=seed)
-        assert recorded.episode.seed == seed
-        assert recorded.episode.states[0].tolist() == env.unwrapped.state.tolist()
-        assert len(replay(recorded)) == len(recorded.episode.states)
+        assert episode.seed == seed
+        assert episode.states[0].tolist() == env.unwrapped.state.tolist()
+        assert len(replay(config, name, episode)) == len(episode.states)
 
 
 def test_view_uses_the_saved_options_of_the_run(played, tmp_path):

@@ -78,9 +78,9 @@ def test_chosen_episodes_are_those_of_their_seeds(tmp_path, options):
     for seed, taken, shown in zip(seeds, actions, frames, strict=True):
         assert all(map(np.array_equal, rendered(options["env"], seed, taken), shown))
     number = int(table["episode"][1])
-    recorded = find_episode(tmp_path / "chosen", number, None)
-    assert (recorded.name, recorded.episode.seed) == (f"episode {number}", seeds[1])
-    assert all(map(np.array_equal, replay(recorded), frames[1]))
+    config, name, episode = find_episode(tmp_path / "chosen", number, None)
+    assert (name, episode.seed) == (f"episode {number}", seeds[1])
+    assert all(map(np.array_equal, replay(config, name, episode), frames[1]))
 
 
 def test_table_and_film_count_all_played_episodes(tmp_path):

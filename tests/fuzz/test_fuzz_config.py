@@ -74,7 +74,7 @@ _OPTIONS["env"] = st.sampled_from(_ENVS) | junk.filter(lambda v: ":" not in str(
 _KEYS = keys | st.integers() | st.none() | st.booleans() | st.floats() | st.tuples(st.integers())
 
 
-@examples(sample=150, full=20_000)
+@examples(sample=80, full=20_000)
 @given(st.fixed_dictionaries({}, optional=_OPTIONS), st.dictionaries(_KEYS, junk, max_size=1))
 def test_config_is_accepted_or_rejected_by_name(given_, others):
     config = loaded(given_ | others, ": ")
@@ -86,7 +86,7 @@ def test_config_is_accepted_or_rejected_by_name(given_, others):
             specs.spec(stage, {"shard": "00000"})
 
 
-@examples(sample=150, full=20_000)
+@examples(sample=80, full=20_000)
 @given(st.data())
 def test_wrong_value_is_rejected_by_key(data):
     names = [(key, None) for key in _SCHEMA["properties"] if key not in ("env", "env_kwargs")]

@@ -38,7 +38,7 @@ def test_bipedal_walker_frames_equal_env_render(env_id, episodes):
         peer.reset(seed=seed)
         env.action_space.seed(seed)
         act, over, steps = walks(env, seed), False, 0
-        while not over and (steps < 60 or episodes > 3):
+        while not over and (steps < 40 or episodes > 3):
             frame = environment.frame(env, obs)
             assert isinstance(frame, BlockFrame)
             assert np.array_equal(frame.image(), peer.render()), (seed, steps)

@@ -63,7 +63,7 @@ def compare(env_id: str, steps: int, instances: int, monkeypatch) -> int:
 @pytest.mark.parametrize(
     ("env_id", "steps", "instances"),
     [
-        ("HalfCheetah-v5", 6, 2),
+        ("HalfCheetah-v5", 4, 2),
         *(pytest.param(name, 60, 2, marks=pytest.mark.slow) for name in (*MODELS, *MORE)),
         *(pytest.param(name, 60, 1, marks=pytest.mark.slow) for name in MODELS[:5]),
     ],
@@ -125,6 +125,7 @@ def test_mujoco_that_changes_later_stops(monkeypatch):
             instance.frame()
 
 
+@pytest.mark.slow
 def test_instances_with_equal_models_share_a_context():
     environment, drawn = GymnasiumEnvironment("HalfCheetah-v5"), []
     for changed in (False, True, False):

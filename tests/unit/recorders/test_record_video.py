@@ -17,9 +17,9 @@ STATE = ("recording", "step_id", "episode_id", "frames_per_sec", "video_length")
 SETTINGS = [
     {},
     {"video_length": 7, "name_prefix": "a b"},
-    {"step_trigger": lambda step: step % 11 == 4, "video_length": 15},
     {"episode_trigger": lambda _: True, "step_trigger": lambda step: step in (5, 6, 30), "fps": 12},
 ]
+STEPS = {"step_trigger": lambda step: step % 11 == 4, "video_length": 15}
 
 
 class Noise(gymnasium.Env):
@@ -62,7 +62,7 @@ def play(env, steps, seed=3):
 @pytest.mark.parametrize(
     "render_mode", ["rgb_array", pytest.param("rgb_array_list", marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("settings", [*SETTINGS, pytest.param(STEPS, marks=pytest.mark.slow)])
 def test_record_video_matches_files_and_state_of_gymnasium(
     tmp_path, monkeypatch, render_mode, settings
 ):

@@ -5,7 +5,6 @@ updates, so that their weights stay equal. They wait for each other, and so the 
 of processes give the same weights.
 """
 
-import math
 import multiprocessing
 import os
 import signal
@@ -72,12 +71,15 @@ class Group:
         parameters = optimizer.param_groups[0]["params"]
         optimizer.zero_grad()
         loss.backward()
+        grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
         if self.size > 1:
-            grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
             flat = self.sum(torch.cat([grad.flatten() for grad in grads])).div_(self.size)
             for grad, mean in zip(grads, flat.split([grad.numel() for grad in grads]), strict=True):
                 grad.copy_(mean.view_as(grad))
-        torch.nn.utils.clip_grad_norm_(parameters, limit or math.inf)
+        if limit:
+            norm = torch.nn.utils.get_total_norm(grads)
+            if norm > limit:  # most are not, and would be multiplied by 1
+                torch.nn.utils.clip_grads_with_norm_(parameters, limit, norm)
         optimizer.step()
 
 

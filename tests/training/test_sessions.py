@@ -15,7 +15,11 @@ torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirem
 
 from goalreel.errors import GoalreelError, Stopped  # noqa: E402
 from goalreel.policies.numpy_network import NumpyNetwork  # noqa: E402
-from goalreel.training.settings import read_presets, with_defaults  # noqa: E402
+from goalreel.training import session  # noqa: E402
+from goalreel.training.processes import Group  # noqa: E402
+from goalreel.training.session import evaluate  # noqa: E402
+from goalreel.training.settings import Settings, read_presets, with_defaults  # noqa: E402
+from goalreel.training.tasks import make_task  # noqa: E402
 from goalreel.training.training import metrics_of, train  # noqa: E402
 
 CART = "CartPole-v1"
@@ -193,6 +197,21 @@ def test_endless_evaluation_names_the_option(tmp_path, monkeypatch):
     config = configured("Padded-v0", **SHORT) | {"env_kwargs": {"length": 0}}
     with pytest.raises(GoalreelError, match="max_episode_steps: An episode of an evaluation"):
         train(config, tmp_path / "a.pt")
+
+
+def test_ended_games_of_an_evaluation_take_no_more_steps(monkeypatch):
+    def reset(env, seed, options=None):
+        env.steps, env.length = 0, 3 + seed % 40
+        return np.zeros(2, np.float32), {}
+
+    steps, step = [], Padded.step
+    monkeypatch.setattr(Padded, "reset", reset)
+    monkeypatch.setattr(Padded, "step", lambda env, one: steps.append(one) or step(env, one))
+    config = configured("Padded-v0", n_eval_episodes=5)
+    task = make_task(config, settings := Settings(**config["train"]))
+    games = evaluate(session._network(task, settings), task, settings, Group())
+    lengths = [game.steps for game in games]
+    assert len(steps) == sum(lengths) and len(set(lengths)) > 1
 
 
 def test_wrapper_that_renders_its_observation_can_train(tmp_path):

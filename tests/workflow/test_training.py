@@ -4,16 +4,20 @@ import csv
 import json
 import shutil
 
+import numpy as np
 import pytest
 from conftest import of_shard
+from gymnasium import spaces
 from message_form import check_form, rejection
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
+from goalreel.training.tasks import check_spaces
 from goalreel.workflow import plan as planning
 from goalreel.workflow.config import load_config
 from goalreel.workflow.hooks import _with_trained_policy
 from goalreel.workflow.plan import Plan
+from goalreel.workflow.policy_errors import training_of
 from goalreel.workflow.rules import Plans, memory_mb
 from goalreel.workflow.suite import expand
 
@@ -58,6 +62,10 @@ def trains(**options) -> dict:
             trains(checkpoints=[0, 500]) | {"policy": {"name": "trained", "checkpoint": 501}},
             "policy.checkpoint: The training keeps no weights after 501 decisions.",
         ),
+        (
+            trains(checkpoints=[9**9]) | {"policy": {"name": "trained", "checkpoint": 9**9}},
+            f"policy.checkpoint: The training keeps no weights after {9**9} decisions.",
+        ),
     ],
 )
 def test_unsuitable_training_is_rejected_in_one_message(options, message):
@@ -78,6 +86,26 @@ def test_unsuitable_training_is_rejected_in_one_message(options, message):
 def test_console_seen_differently_is_rejected(options, message):
     pytest.importorskip("ale_py")
     assert message in rejection(PONG | options)
+
+
+PICTURE = spaces.Box(0, 255, (64, 64, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Box(0, 255, (84, 84, 4), np.uint8),
+        spaces.Box(0, 255, (4, 84, 84), np.uint8),
+        spaces.Dict({"speed": spaces.Box(-1, 1, (1,)), "camera": PICTURE}),
+        spaces.Tuple([spaces.Dict({"left": PICTURE})]),
+    ],
+)
+def test_pictures_that_no_network_takes_are_named(space):
+    config = load_config(CART)
+    config |= {"train": training_of(config)}
+    check_spaces(config, PICTURE, spaces.Discrete(2))
+    with pytest.raises(GoalreelError, match="env: 'CartPole-v1' has pictures of the shape"):
+        check_spaces(config, space, spaces.Discrete(2))
 
 
 def test_other_policies_accept_any_section_train():

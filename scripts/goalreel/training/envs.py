@@ -235,7 +235,11 @@ def _observer(space):
 
 def is_picture(space) -> bool:
     """Return whether an observation space is that of pictures, gray or RGB."""
+    return has_pixels(space) and space.shape[2:] in ((), (1,), (3,))
+
+
+def has_pixels(space) -> bool:
+    """Return whether a space is of large arrays of bytes, such as pictures."""
     shape = getattr(space, "shape", None) or ()
-    channels = shape[2:] in ((), (1,), (3,))
-    is_large = len(shape) >= 2 and min(shape[:2]) >= _LEAST_SIDE
-    return is_large and channels and getattr(space, "dtype", None) == np.uint8
+    is_large = len(shape) >= 2 and sorted(shape)[-2] >= _LEAST_SIDE
+    return is_large and getattr(space, "dtype", None) == np.uint8

@@ -15,6 +15,7 @@ from goalreel.training.envs import (
     StackedFrames,
     Task,
     episode_seeds,
+    has_pixels,
     is_picture,
 )
 from goalreel.training.settings import Settings
@@ -42,9 +43,20 @@ def check_spaces(config: Mapping, observation_space, action_space) -> None:
         kind = f"{quoted(env)} has observations of the type {type(observation_space).__name__}"
         fix = "Training needs arrays, which a wrapper can make (env_wrappers)."
         raise OptionError("env", f"{kind}. {fix}") from None
+    if pictures := [part.shape for part in _parts(observation_space) if has_pixels(part)]:
+        problem = f"{quoted(env)} has pictures of the shape {pictures[0]} in its observations"
+        fix = "Training needs one gray or RGB picture, which a wrapper can make (env_wrappers)."
+        raise OptionError("env", f"{problem}. {fix}")
     if isinstance(train["network"], str) and ":" not in train["network"]:
         problem = f"{quoted(train['network'])} is for frames, but {env} has states"
         raise OptionError("train.network", f"{problem}. Use a list, such as [64, 64].")
+
+
+def _parts(space) -> list:
+    """Return the spaces in a Dict or Tuple, or the space itself."""
+    inner = getattr(space, "spaces", None)
+    parts = inner.values() if isinstance(inner, Mapping) else inner
+    return [space] if inner is None else sum(map(_parts, parts), [])
 
 
 def make_task(config: Mapping, settings: Settings) -> Task:

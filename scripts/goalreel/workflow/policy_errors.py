@@ -41,7 +41,8 @@ def training_errors(config: Mapping) -> Errors:
         problem = f"{algorithm.upper()} has no {listed(given, 3)}"
         yield f"train.{given[0]}", f"{problem}. Remove it, or set train={{algorithm: {other}}}."
     if section["pixels"] and env != "MountainCar-v0":
-        yield "train.pixels", "'true' is only for MountainCar-v0. Remove it."
+        fix = "Remove it, and set env_wrappers=['gymnasium.wrappers:AddRenderObservation']."
+        yield "train.pixels", f"'true' is only for MountainCar-v0. {fix}"
     if section["starts"] == "failures" and "SuperMarioBros-" not in env:
         problem = "'failures' needs the snapshots of Super Mario Bros"
         yield "train.starts", f"{problem}. Use reset for {env}."
@@ -63,7 +64,8 @@ def training_errors(config: Mapping) -> Errors:
     if own and PathFinder.find_spec(module, [*sys.path, str(Path.cwd())]) is None:
         missing = ModuleNotFoundError(name=module)
         yield "train.network", not_imported(section["network"], missing)
-    kept = {*section["checkpoints"], section["total_timesteps"]}
+    total = section["total_timesteps"]
+    kept = {total, *(number for number in section["checkpoints"] if number < total)}
     if isinstance(step, int) and step not in kept:
         fix = "Add the number to train.checkpoints, or use best or last."
         yield "policy.checkpoint", f"The training keeps no weights after {step} decisions. {fix}"

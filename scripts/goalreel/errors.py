@@ -33,6 +33,10 @@ class Stopped(GoalreelError):  # noqa: N818 - a stop is no error
     """A signal has stopped a program that has saved its work."""
 
 
+class InexactFrameError(GoalreelError):
+    """A frame differs from `env.render()`, which renders all frames from now on."""
+
+
 class UnusableFileError(GoalreelError):  # noqa: N818 - it is said of the file
     """A file of the run that is damaged or belongs to another run. The next run makes it again.
 

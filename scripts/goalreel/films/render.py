@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.environments.drawing.mujoco_scene import set_poses
+from goalreel.environments.drawing.mujoco_scene import renders_again, set_poses
 from goalreel.environments.environment import make_environment
 from goalreel.environments.gymnasium_env import close_instance
 from goalreel.files import npz
@@ -28,6 +28,7 @@ def render_states(trajectories: Trajectories, atlas: Atlas, env: str, spec: Spec
     return FrameCache(atlas.background, (car,), trajectories.offsets, trajectories.digest(), spec)
 
 
+@renders_again
 def render_poses(path: Path, trajectories: Trajectories, config: Mapping, spec: Spec) -> int:
     """Write the frames that MuJoCo draws of a shard's poses, and return their number."""
     # config: the stage's, with the options of its environment

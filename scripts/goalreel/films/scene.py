@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from goalreel.environments.drawing.mujoco_scene import renders_again
 from goalreel.environments.environment import Environment, make_environment
 from goalreel.environments.gymnasium_ids import environment_files
 from goalreel.environments.wrappers import wrapper_modules
@@ -31,6 +32,7 @@ class Scene:
 
         return Scene(with_network_view(self.env, policy.warp), policy)
 
+    @renders_again
     def film(
         self,
         path: Path | None,

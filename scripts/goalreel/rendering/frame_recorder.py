@@ -24,7 +24,7 @@ from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.drawing.frame_memo import skip_frame
 from goalreel.environments.environment import Environment, SubEnvs
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance, close_instance
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, InexactFrameError
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.blocks import BlockRecorder, Group
@@ -158,8 +158,8 @@ class FrameRecorder:
         every = max(min(-(-len(episode.actions) // _MIN_COMPARED), _RENDER_EVERY), 1)
         try:
             self._compare_frames(episode, rendered.checksums, env, every)
-        except GoalreelError:
-            if every == 1:
+        except GoalreelError as error:
+            if every == 1 or isinstance(error, InexactFrameError):
                 raise
             self._compare_frames(episode, rendered.checksums, env, 1)
 
@@ -196,9 +196,13 @@ def _check_instances(
     reusable = False
     is_slow = environment.making_seconds > _SLOW_SHARE * seconds
     if is_slow and len(environment.used) > 1:  # the last one has played another episode
-        with contextlib.suppress(GoalreelError):  # a new instance may still reproduce it
+        try:
             compare(env=environment.used[-1])
             reusable = True
+        except InexactFrameError:
+            raise
+        except GoalreelError:  # a new instance may still reproduce it
+            pass
     if not reusable:
         compare()
     environment.set_instance_reuse(reusable)

@@ -10,7 +10,7 @@ import pytest
 import goalreel
 from goalreel.environments.drawing import mujoco_scene
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance, close_instance
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, InexactFrameError
 
 pytest.importorskip("mujoco")
 pytestmark = pytest.mark.usefixtures("opengl")
@@ -114,15 +114,23 @@ def test_mujoco_that_cannot_draw_so_is_rendered_by_gymnasium(monkeypatch):
     assert all(np.array_equal(instance.frame(), instance.env.render()) for _ in range(2))
 
 
-def test_mujoco_that_changes_later_stops(monkeypatch):
-    environment = GymnasiumEnvironment("Reacher-v5")
-    instance = Instance(environment, 1)
-    frames = [instance.frame() for _ in range(3)]
-    assert all(np.array_equal(frame, instance.env.render()) for frame in frames)
-    monkeypatch.setattr(mujoco_scene.MujocoScene, "_render", lambda *_: frames[0][::-1])
-    with pytest.raises(GoalreelError, match=r"Frame 16 of Reacher-v5 differs from that of env"):
+def change_later(monkeypatch) -> None:
+    """Make MuJoCo draw other frames from the fourth one of a scene on."""
+    scene, render = mujoco_scene.MujocoScene, mujoco_scene.MujocoScene._render
+    monkeypatch.setattr(scene, "_is_exact", True)
+    monkeypatch.setattr(
+        scene, "_render", lambda o, env: render(o, env)[:: 1 if o._count < 4 else -1]
+    )
+
+
+def test_mujoco_that_changes_later_is_rendered_by_gymnasium(monkeypatch):
+    change_later(monkeypatch)
+    instance = Instance(GymnasiumEnvironment("Reacher-v5"), 1)
+    assert all(np.array_equal(instance.frame(), instance.env.render()) for _ in range(3))
+    with pytest.raises(InexactFrameError, match=r"Frame 16 of Reacher-v5 differs from that of e"):
         for _ in range(14):
             instance.frame()
+    assert np.array_equal(instance.frame(), instance.env.render())
 
 
 @pytest.mark.slow

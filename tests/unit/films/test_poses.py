@@ -1,11 +1,15 @@
 """Frames that MuJoCo draws of the poses in a trajectory file are those of env.render()."""
 
+from functools import partial
+
 import gymnasium
 import numpy as np
 import pytest
 
+from goalreel.environments.drawing.mujoco_scene import MujocoScene
 from goalreel.environments.environment import make_environment
 from goalreel.films.render import render_poses
+from goalreel.films.scene import Scene
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC
 from goalreel.rendering.frame_cache import open_cache
@@ -48,3 +52,27 @@ def test_frames_of_poses_are_those_of_env_render(tmp_path, env, view):
             peer.step(action)
             assert np.array_equal(cache[frames[step]], peer.render()), (env, seed, step)
         peer.close()
+
+
+@pytest.mark.parametrize("stage", ["simulate", "render"])
+def test_shard_whose_later_frames_differ_is_rendered_again(tmp_path, monkeypatch, capfd, stage):
+    config, files = {"env": "Reacher-v5", "max_episode_steps": 20}, []
+    drawn = MujocoScene._render
+    for name in ("exact", "again"):
+        scene = Scene(make_environment(config), make_policy({"name": "random"}))
+        play = partial(
+            *(simulate_reaches, range(2), 0, scene.env, scene.policy, 1),
+            **{"success": None, "show_failures": True},
+        )
+        files.append(tmp_path / f"{name}.npz")
+        if stage == "simulate":
+            scene.film(files[-1], lambda recorder, play=play: play(recorder=recorder), NO_SPEC)
+        else:
+            render_poses(files[-1], play(), config, NO_SPEC)
+        assert ("Gymnasium renders this shard again" in capfd.readouterr().err) == (name == "again")
+        monkeypatch.setattr(MujocoScene, "_is_exact", True)
+        monkeypatch.setattr(  # upside down from the fourth frame on
+            MujocoScene, "_render", lambda o, env: drawn(o, env)[:: 1 if o._count < 4 else -1]
+        )
+    caches = [open_cache(file) for file in files]
+    assert all(np.array_equal(*frames) for frames in zip(*caches, strict=True))

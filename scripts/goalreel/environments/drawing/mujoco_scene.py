@@ -9,18 +9,34 @@ Source: src/render/classic/render_gl3.c and render_context.c of MuJoCo, and `Off
 gymnasium/envs/mujoco/mujoco_rendering.py (1.4.0).
 """
 
+import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
+from goalreel import cli
+from goalreel.errors import InexactFrameError
 
 _CHECK_EVERY = 16  # frames, of which one is compared with Gymnasium's
 _MARGIN = 4  # texels around a geom
 # The order of the lists of shapes in a context.
 _SPHERE, _TOP, _BOTTOM, _CYLINDER, _OPEN_CYLINDER = range(5)
+
+
+def renders_again(function: Callable) -> Callable:
+    """Make a function that renders start again if it raises InexactFrameError."""
+
+    @functools.wraps(function)
+    def render(*arguments: object) -> object:
+        try:
+            return function(*arguments)
+        except InexactFrameError as error:
+            cli.say(f"{error} Gymnasium renders this shard again.")
+            return function(*arguments)
+
+    return render
 
 
 def is_mujoco(env) -> bool:
@@ -94,10 +110,12 @@ def scene_of(env, shared: list["MujocoScene"]) -> "MujocoScene":
 class MujocoScene:
     """Renders the frames of environments with equal models in one OpenGL context."""
 
+    _is_exact = True  # of one scene until its first frame differs, of all until a later one does
+
     def __init__(self, env):
         self._viewer, self.model = env.mujoco_renderer._get_viewer("rgb_array"), _bytes(env.model)
         self._cameras = WeakKeyDictionary({env: self._viewer.cam})  # by environment
-        self._count, self._is_exact, self._shadow = 0, True, None
+        self._count, self._shadow = 0, None
 
     def use(self, env) -> None:
         """Show an environment from now on, in a context that it may share."""
@@ -117,8 +135,8 @@ class MujocoScene:
     def frame(self, env) -> np.ndarray:
         """Return the frame of `env.render()`, (H, W, 3) uint8.
 
-        Raises GoalreelError if it differs from Gymnasium's. If the first frame differs, or cannot
-        be drawn, Gymnasium renders all.
+        Gymnasium renders all if the first frame differs, or cannot be drawn. Raises
+        InexactFrameError if a later one differs.
         """
         self.use(env)
         if not self._is_exact or self._viewer._markers or self._viewer._overlays:
@@ -134,7 +152,8 @@ class MujocoScene:
             return env.render()
         if number % _CHECK_EVERY == 0 and not np.array_equal(ours, theirs := env.render()):
             if number:
-                raise GoalreelError(
+                MujocoScene._is_exact = False
+                raise InexactFrameError(
                     f"env: Frame {number} of {env.spec.id} differs from that of env.render(). "
                     "Please report this with the versions of mujoco and of OpenGL."
                 )

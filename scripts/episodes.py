@@ -25,7 +25,7 @@ def episodes(
 
     how = (spec.config[key] for key in ("env", "film.fps", "card_frames"))
     chosen = read_selection(selection) if selection else None
-    shown = write_tables(trajectories, episodes, attempts, *how, chosen)
+    shown = write_tables(trajectories, episodes, attempts, *how, chosen, spec.remarks)
     write_summary(summary, trajectories, episodes, attempts or played, spec)
     files = [path for path in (episodes, attempts, summary) if path]
     write_text(tables, with_digests(spec, files))

@@ -111,5 +111,5 @@ def gymnasiums_environment(config: Mapping) -> Environment:
     drawn = {name: config.get(f"render.{key}") for name, key in camera.items()}
     kwargs = {**(config.get("env_kwargs") or {}), **{k: v for k, v in drawn.items() if v}}
     given = config["env"], kwargs, config.get("max_episode_steps")
-    drawing = config.get("render.opengl"), config.get("render.quality") == "draft"
-    return maker(*given, wrappers, check, *drawing)
+    opengl = config.get("render.opengl", config.get("played_opengl"))
+    return maker(*given, wrappers, check, opengl, config.get("render.quality") == "draft")

@@ -37,11 +37,12 @@ def write_tables(
     fps: int,
     cards: int,
     selection: Selection | None = None,
+    remarks: Iterable[str] = (),
 ) -> str:
     """Write the tables of filmed episodes and, for goal reaches, of all attempts; summarize them.
 
     In episodes.csv, `first_frame` is the frame of the film that shows the reset state, and
-    `start_s` is its time. Each number in `info` and each remark of the specs gets a column.
+    `start_s` is its time. Each number in `info` and each of the `remarks` gets a column.
     `cards` are the frames of the title card before each episode. With a `selection`, which the
     film shows, its shares are columns.
     """
@@ -62,7 +63,7 @@ def write_tables(
             shown = table["card_frames"] + table["frames"]
             table["first_frame"] = first_frame + shown.cumsum() - table["frames"]
             table["start_s"] = table["first_frame"] / fps
-            mark = [*names, *summary.spec.remarks]
+            mark = [*names, *remarks]
             if selection is not None:
                 mark += SHARE_COLUMNS
                 places = np.searchsorted(selection.rows.reach, table["episode"])

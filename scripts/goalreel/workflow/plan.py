@@ -89,7 +89,7 @@ class Plan:
         plays = "simulate" in (stage, *makers.values())
         if plays and not run.value("check_determinism"):
             common["reproducible"] = False  # as each file of the run records
-        if plays and run.value("render.quality") == "draft":
+        if plays and stage != "simulate" and run.value("render.quality") == "draft":
             common["draft"] = True
         if plays and run.policy == "sb3" and run.config["policy"]["batch"]:
             common["batched"] = True

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from goalreel.encoding.encoder_selection import EncoderChoice, cards, choose, x264
+from goalreel.environments.gymnasium_ids import is_mujoco
 from goalreel.environments.registry import EnvTraits, describe
 from goalreel.policies.parameters import policy_label
 
@@ -111,6 +112,11 @@ class Run:
             value = value[part]
         return value
 
+    @property
+    def has_poses(self) -> bool:
+        """Whether trajectories hold what MuJoCo draws, so that frames need no step."""
+        return not self.config["env_wrappers"] and is_mujoco(self.config["env"])
+
     @cached_property
     def _derived(self) -> dict[str, object]:
         policy, frames = self.config["policy"], cards(self.config, self.encoder)
@@ -126,6 +132,7 @@ class Run:
             "train": {k: v for k, v in self.config["train"].items() if k != "attempts"},
             "learner": {k: policy[k] for k in ("name", "checkpoint", "file") if k in policy},
             "unit": self.unit,
+            "played_opengl": None if self.has_poses else self.config["render"]["opengl"],
             # Pairs, because JSON would sort the names.
             "compare": [list(side) for side in (self.config["compare"] or {}).items()],
         }

@@ -84,7 +84,7 @@ def _frames(run: Run) -> str:
 
 
 def _is_drawn_later(run: Run) -> bool:
-    return run.env.has_atlas or any(run.value(key) for key in _CAMERA)
+    return run.env.has_atlas or run.has_poses
 
 
 def _unless_embedded(view: str) -> Callable[[Run], str | None]:
@@ -103,7 +103,7 @@ WILDCARDS = {"shard": r"\d{5,9}", "row": "[^/]+"}
 _ENVIRONMENT = ("env", "env_kwargs", "env_wrappers", "max_episode_steps")
 _CAMERA = ("render.camera", "render.width", "render.height")
 _OPENGL = ("render.opengl", "render.quality")
-_PLAYED = (*_ENVIRONMENT, "policy", "check_determinism", *_OPENGL)
+_PLAYED = (*_ENVIRONMENT, "policy", "check_determinism")
 _FILM = ("env", "film.fps", "card_frames")
 _PAGE = ("colors.css", "report.css", "report.html.j2", "report.js")
 _TEXTS = ("overlay.caption", "overlay.hud", "overlay.signals")
@@ -138,7 +138,7 @@ FILM = {
         inputs={"policy": "train"},
         outputs={"output": "play/{shard}.npz"},
         **_SELECTS,
-        config=(*_ENVIRONMENT, "seed", "policy", "check_determinism"),
+        config=(*_PLAYED, "seed"),
         limits=("max_step_seconds", "max_memory_mb"),
         tools=("numpy", "player"),
         scope="played_shard",
@@ -162,7 +162,7 @@ FILM = {
             "trajectories": "trajectories/{shard}.npz",
             "frames": Output("frames/{shard}.npz", when=lambda run: not _is_drawn_later(run)),
         },
-        config=(*_PLAYED, "success", "seed", "film.show_failures"),
+        config=(*_PLAYED, "success", "seed", "film.show_failures", "played_opengl"),
         limits=("max_attempts_per_reach", "max_step_seconds", "max_memory_mb"),
         tools=("numpy", "player"),
         scope="shard",
@@ -192,7 +192,7 @@ FILM = {
         inputs={"atlas": "atlas", "trajectories": "simulate"},
         outputs={"output": "frames/{shard}.npz"},
         when=_is_drawn_later,
-        needs="a Mountain Car, or a camera or size for MuJoCo: render={width: 640}",
+        needs="a Mountain Car, or MuJoCo without wrappers",
         config=("env", *_CAMERA, *_OPENGL),
         tools=("numpy", "artist"),
         scope="shard",
@@ -399,7 +399,7 @@ STAGES = FILM | _TRAININGS | _VIEWS
 STAGES["lock"] = Stage(
     "Write goalreel.lock, the behavior of the episodes.",
     outputs={"output": "goalreel.lock"},
-    config=(*_PLAYED, *_CAMERA, "film.fps", "render.scale", "check.file"),
+    config=(*_PLAYED, *_OPENGL, *_CAMERA, "film.fps", "render.scale", "check.file"),
     **_LOCK,
 )
 STAGES["check"] = Stage(

@@ -47,3 +47,15 @@ def test_bipedal_walker_frames_equal_env_render(env_id, episodes):
             peer.step(action)
             over, steps = any(ends), steps + 1
     assert episodes == 3 or (min(scrolls) < 0 and max(scrolls) > 10)
+
+
+def test_low_clouds_are_rendered_by_gymnasium():
+    environment = GymnasiumEnvironment("BipedalWalker-v3")
+    env, peer = environment.make(), environment.make()
+    for one in (env, peer):
+        one.reset(seed=1)
+        one.unwrapped.cloud_poly = [
+            ([(x, y - 8) for x, y in points], *ends) for points, *ends in one.unwrapped.cloud_poly
+        ]
+    frames = [environment.frame(env, None), peer.render()]
+    assert np.array_equal(*frames) and not isinstance(frames[0], BlockFrame)

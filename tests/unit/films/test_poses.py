@@ -54,7 +54,7 @@ def test_frames_of_poses_are_those_of_env_render(tmp_path, env, view):
         peer.close()
 
 
-@pytest.mark.parametrize("stage", ["simulate", "render"])
+@pytest.mark.parametrize("stage", [pytest.param("simulate", marks=pytest.mark.slow), "render"])
 def test_shard_whose_later_frames_differ_is_rendered_again(tmp_path, monkeypatch, capfd, stage):
     config, files = {"env": "Reacher-v5", "max_episode_steps": 20}, []
     drawn = MujocoScene._render

@@ -59,3 +59,14 @@ def test_low_clouds_are_rendered_by_gymnasium():
         ]
     frames = [environment.frame(env, None), peer.render()]
     assert np.array_equal(*frames) and not isinstance(frames[0], BlockFrame)
+
+
+def test_bipedal_walker_pit_at_the_border_equals_env_render():
+    environment = GymnasiumEnvironment("BipedalWalkerHardcore-v3")
+    env, peer = environment.make(), environment.make()
+    obs, _ = env.reset(seed=2)
+    peer.reset(seed=2)
+    for scroll in (47.5, 47.6, 47.7, 84.6, -0.5):
+        env.unwrapped.scroll = peer.unwrapped.scroll = scroll
+        env.unwrapped.lidar_render = peer.unwrapped.lidar_render = 50  # no lidar
+        assert np.array_equal(environment.frame(env, obs).image(), peer.render()), scroll

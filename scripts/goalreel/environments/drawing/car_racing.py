@@ -2,12 +2,11 @@
 
 Gymnasium rotates each piece of grass and road by itself, also those that are out of sight, and does
 so again for the observation of each step. Here NumPy rotates all pieces at once, and an observation
-that nobody reads is not drawn. Source: `_render` in gymnasium/envs/box2d/car_racing.py and
-`Car.draw` in car_dynamics.py (1.4.0).
+that nobody reads is not drawn. Source: `_render` in gymnasium/envs/box2d/car_racing.py (1.4.0).
 """
 
 import math
-from collections.abc import Iterable
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,8 +15,7 @@ from goalreel.environments.drawing.block_store import BlockFrame, BlockReader, B
 from goalreel.environments.drawing.frame_surface import new_image
 
 _WIDTH, _HEIGHT = 1000, 800  # pixels of the picture before scaling
-_PANEL = 100  # rows of the indicators, below the road
-_SHAPE, _OBS_SHAPE = (400, 600), (96, 96)  # rows and columns of a frame and of an observation
+_PANEL = 100  # rows of the indicators, which hide the road
 _MAX_KEPT = 1 << 13  # blocks in memory, 6 MB
 _scenes: WeakKeyDictionary = WeakKeyDictionary()
 
@@ -31,15 +29,7 @@ def scene_of(env) -> "CarRacingScene":
 
 def defer_observations(env) -> None:
     """Make an unwrapped environment step without drawing its observation."""
-    scene, render = scene_of(env), type(env)._render
-
-    def render_or_defer(mode: str) -> np.ndarray | None:
-        if mode != "state_pixels":
-            return render(env, mode)
-        scene.start_step(env)
-        return None
-
-    env._render = render_or_defer
+    env._render = partial(scene_of(env).render_or_defer, env)
 
 
 class CarRacingScene:
@@ -47,137 +37,96 @@ class CarRacingScene:
 
     def __init__(self):
         import pygame
-        from gymnasium.envs.box2d import car_racing
 
         pygame.font.init()
         self._font = pygame.font.Font(pygame.font.get_default_font(), 42)
-        # The renderer draws the road upside down, and turns it. Scaling to the half needs no turn,
-        # since a mean of two rows has no order.
+        self._scale = pygame.transform.smoothscale
+        # The renderer draws the road upside down, and turns it.
         self._pixels, self._image = new_image((_HEIGHT, _WIDTH))
         self._upright_pixels, self._upright = new_image((_HEIGHT, _WIDTH))
-        self._road_pixels, self._road_half = new_image((_SHAPE[0] - _PANEL // 2, _SHAPE[1]))
-        self._frame = np.empty(_SHAPE, np.uint32)
-        self._panel_half = pygame.image.frombuffer(
-            self._frame[-_PANEL // 2 :], (_SHAPE[1], _PANEL // 2), "RGBX"
-        )
-        self._obs_pixels, self._obs_image = new_image(_OBS_SHAPE)
+        self._frame_pixels, self._frame_image = new_image((400, 600))
+        self._obs_pixels, self._obs_image = new_image((96, 96))
         self._reader = BlockReader(BlockStore(), channels=4, limit=_MAX_KEPT)
-        size, field = car_racing.GRASS_DIM, car_racing.PLAYFIELD
-        self._field = [(field, field), (field, -field), (-field, -field), (-field, field)]
-        corners = (size, 0), (0, 0), (0, size), (size, size)
-        places = [(x * size, y * size) for x in range(-20, 20, 2) for y in range(-20, 20, 2)]
-        self._grass = [[(x + dx, y + dy) for dx, dy in corners] for x, y in places]
         self._road: list | None = None  # of the episode
         self._reward = 0.0  # when the step drew its observation
         self._obs: np.ndarray | None = None  # of the step, once it is read
         self._is_read = False  # whether the observation of an earlier step was read
 
-    def start_step(self, env) -> None:
-        """Note what the observation of a step shows, at the moment when the step draws it."""
+    def render_or_defer(self, env, mode: str) -> np.ndarray | None:
+        """Render as an environment does. Only note what the observation of a step shows."""
+        if mode != "state_pixels":
+            return type(env)._render(env, mode)
         self._reward, self._obs = env.reward, None
+        return None
 
     def observation(self, env) -> np.ndarray:
         """Return the observation of the latest step, (96, 96, 3) uint8."""
         self._is_read = True
         if self._obs is None:
             self._draw_road(env)
-            self._draw_car(env)
-            self._observe(env)
+            env.car.draw(self._image, *self._view, draw_particles=False)
+            self._upright_pixels[:-_PANEL] = self._pixels[: _PANEL - 1 : -1]
+            self._draw_panel(env, self._reward)
+            self._scale(self._upright, (96, 96), self._obs_image)
+            self._obs = rgb(self._obs_pixels)
         return self._obs
 
     def frame(self, env) -> BlockFrame | None:
         """Return the frame of `env.render()`. None if indicators reach over the road."""
-        import pygame
-
-        if self._is_high(env):
+        speeds = [2 * env.car.hull.linearVelocity.length]
+        if max(speeds + [wheel.omega for wheel in env.car.wheels]) > 390:  # 400 is the upper end
             return None
-        self._draw_road(env)
         if self._is_read and self._obs is None:
-            self._draw_car(env)
-            self._observe(env)
-        for particle in env.car.particles:  # only frames show them, below the car
-            points = self._place(particle.poly)
-            pygame.draw.lines(self._image, particle.color, False, points, 2)
-        self._draw_car(env)
+            self.observation(env)  # draws the road
+        else:
+            self._draw_road(env)
+        env.car.draw(self._image, *self._view)
         self._draw_panel(env, env.reward)
-        road = self._image.subsurface((0, _PANEL, _WIDTH, _HEIGHT - _PANEL))
-        panel = self._upright.subsurface((0, _HEIGHT - _PANEL, _WIDTH, _PANEL))
-        pygame.transform.smoothscale(road, self._road_half.get_size(), self._road_half)
-        pygame.transform.smoothscale(panel, self._panel_half.get_size(), self._panel_half)
-        self._frame[: -_PANEL // 2] = self._road_pixels[::-1]
-        return self._reader.read(self._frame)
+        self._pixels[:_PANEL] = self._upright_pixels[: -_PANEL - 1 : -1]
+        # Scaling to the half may come first, since a mean of two rows has no order.
+        self._scale(self._image, (600, 400), self._frame_image)
+        return self._reader.read(self._frame_pixels[::-1])
 
-    def _observe(self, env) -> None:
-        """Keep the observation, given the picture without particles."""
-        import pygame
+    def _start_episode(self, env) -> None:
+        """Note the corners and colors of the field, and of each piece of grass and road."""
+        from gymnasium.envs.box2d.car_racing import GRASS_DIM, PLAYFIELD
 
-        if self._is_high(env):
-            reward, env.reward = env.reward, self._reward
-            self._obs = type(env)._render(env, "state_pixels")
-            env.reward = reward
-            return
-        self._upright_pixels[:-_PANEL] = self._pixels[: _PANEL - 1 : -1]
-        self._draw_panel(env, self._reward)
-        pygame.transform.smoothscale(self._upright, self._obs_image.get_size(), self._obs_image)
-        self._obs = rgb(self._obs_pixels)
+        self._road = env.road_poly
+        field = [(x * PLAYFIELD, y * PLAYFIELD) for x, y in ((1, 1), (1, -1), (-1, -1), (-1, 1))]
+        corners = (GRASS_DIM, 0), (0, 0), (0, GRASS_DIM), (GRASS_DIM, GRASS_DIM)
+        steps = [step * GRASS_DIM for step in range(-20, 20, 2)]
+        grass = [[(x + dx, y + dy) for dx, dy in corners] for x in steps for y in steps]
+        road, colors = zip(*env.road_poly, strict=True)
+        self._x, self._y = np.ascontiguousarray(np.array([field, *grass, *road], float).T)
+        # The environment changes a tile's color in place when the car visits it.
+        self._colors = [env.bg_color, *[env.grass_color] * len(grass), *colors]
 
     def _draw_road(self, env) -> None:
         """Draw the field, the grass and the road, upside down."""
-        from gymnasium.envs.box2d import car_racing
+        from gymnasium.envs.box2d.car_racing import PLAYFIELD, SCALE, ZOOM
         from pygame import Vector2, gfxdraw
 
         if self._road is not env.road_poly:
-            self._road = env.road_poly
-            pieces = np.array([*self._grass, *(piece for piece, _ in env.road_poly)], float)
-            self._x, self._y = np.ascontiguousarray(pieces.T)
-        hull = env.car.hull
-        zoom = 0.1 * car_racing.SCALE * max(1 - env.t, 0)
-        zoom += car_racing.ZOOM * car_racing.SCALE * min(env.t, 1)
-        x, y = Vector2(-hull.position[0] * zoom, -hull.position[1] * zoom).rotate_rad(-hull.angle)
-        cos, sin = Vector2(1, 0).rotate_rad(-hull.angle)
-        self._view = cos, sin, zoom, _WIDTH / 2 + x, _HEIGHT / 4 + y
-        corners = self._place(self._field)
-        sight = math.hypot(_WIDTH, _HEIGHT) / zoom
-        if max(map(abs, hull.position)) + sight < car_racing.PLAYFIELD - 1:  # faster
-            self._image.fill(env.bg_color)
-        else:
-            self._image.fill((0, 0, 0))
-            gfxdraw.aapolygon(self._image, corners, env.bg_color)
-            gfxdraw.filled_polygon(self._image, corners, env.bg_color)
-        x, y = (a.astype(np.int32) for a in self._project(self._x, self._y))  # as gfxdraw does
+            self._start_episode(env)
+        (x, y), angle = env.car.hull.position, -env.car.hull.angle
+        zoom = 0.1 * SCALE * max(1 - env.t, 0) + ZOOM * SCALE * min(env.t, 1)
+        shift = Vector2(-x * zoom, -y * zoom).rotate_rad(angle) + (_WIDTH / 2, _HEIGHT / 4)
+        self._view = zoom, tuple(shift), angle
+        cos, sin = Vector2(1, 0).rotate_rad(angle)
+        columns = ((cos * self._x - sin * self._y) * zoom + shift[0]).astype(np.int32)
+        rows = ((sin * self._x + cos * self._y) * zoom + shift[1]).astype(np.int32)  # as gfxdraw
         # Antialiasing reaches a pixel further. The panel covers the rows before it.
-        is_seen = (x.max(axis=0) >= -1) & (x.min(axis=0) <= _WIDTH)
-        is_seen &= (y.max(axis=0) >= _PANEL - 1) & (y.min(axis=0) <= _HEIGHT)
-        places = np.flatnonzero(is_seen)
-        pieces = np.stack([x[:, places].T, y[:, places].T], axis=2).tolist()
-        for place, points in zip(places.tolist(), pieces, strict=True):
-            number = place - len(self._grass)
-            # A tile's color changes when the car visits it.
-            color = env.grass_color if number < 0 else [int(c) for c in self._road[number][1]]
+        is_seen = (columns.max(axis=0) >= -1) & (columns.min(axis=0) <= _WIDTH)
+        is_seen &= (rows.max(axis=0) >= _PANEL - 1) & (rows.min(axis=0) <= _HEIGHT)
+        # Filling the picture is faster than drawing the field, if its border is out of sight.
+        is_seen[0] = max(abs(x), abs(y)) + math.hypot(_WIDTH, _HEIGHT) / zoom >= PLAYFIELD - 1
+        color = (0, 0, 0) if is_seen[0] else env.bg_color
+        self._image.fill(color, (0, _PANEL, _WIDTH, _HEIGHT))
+        for place in np.flatnonzero(is_seen).tolist():
+            points = [*zip(columns[:, place].tolist(), rows[:, place].tolist(), strict=True)]
+            color = [int(c) for c in self._colors[place]]
             gfxdraw.aapolygon(self._image, points, color)
             gfxdraw.filled_polygon(self._image, points, color)
-
-    def _project(self, x, y) -> tuple:
-        cos, sin, zoom, right, up = self._view
-        return (cos * x - sin * y) * zoom + right, (sin * x + cos * y) * zoom + up
-
-    def _place(self, points: Iterable) -> list[tuple[float, float]]:
-        """Return points of the world, in meters, as pixels."""
-        return [self._project(x, y) for x, y in points]
-
-    def _draw_car(self, env) -> None:
-        from gymnasium.envs.box2d import car_dynamics
-        from pygame import draw
-
-        for body in env.car.drawlist:
-            color, place = [int(c * 255) for c in body.color], body.transform
-            for fixture in body.fixtures:
-                corners = self._place(place * corner for corner in fixture.shape.vertices)
-                draw.polygon(self._image, color, corners)
-                mark = _tire_mark(body.phase) if "phase" in vars(body) else ()
-                if mark:
-                    corners = self._place(place * corner for corner in mark)
-                    draw.polygon(self._image, car_dynamics.WHEEL_WHITE, corners)
 
     def _draw_panel(self, env, reward: float) -> None:
         """Draw the indicators, and a reward."""
@@ -185,21 +134,3 @@ class CarRacingScene:
         env._render_indicators(_WIDTH, _HEIGHT)
         text = self._font.render(f"{reward:04.0f}", True, (255, 255, 255), (0, 0, 0))
         self._upright.blit(text, text.get_rect(center=(60, _HEIGHT - _HEIGHT * 2.5 / 40.0)))
-
-    def _is_high(self, env) -> bool:
-        """Return whether an indicator may reach over the road."""
-        speeds = [0.02 * env.car.hull.linearVelocity.length]
-        speeds += [0.01 * wheel.omega for wheel in env.car.wheels]
-        return max(speeds) > 3.9  # 4 is the upper end of the panel
-
-
-def _tire_mark(phase: float) -> list[tuple[float, float]]:
-    """Return the corners of a wheel's white mark, in meters; [] where it is below the wheel."""
-    from gymnasium.envs.box2d.car_dynamics import SIZE, WHEEL_R, WHEEL_W
-
-    ends = [(math.sin(angle), math.cos(angle)) for angle in (phase, phase + 1.2)]
-    if all(sin > 0 for sin, _ in ends):
-        return []
-    low, high = (WHEEL_R * (np.sign(cos) if sin > 0 else cos) * SIZE for sin, cos in ends)
-    wide = WHEEL_W * SIZE
-    return [(-wide, low), (wide, low), (wide, high), (-wide, high)]

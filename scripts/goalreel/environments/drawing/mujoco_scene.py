@@ -11,7 +11,7 @@ gymnasium/envs/mujoco/mujoco_rendering.py (1.4.0).
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -141,25 +141,23 @@ class MujocoScene:
         self.use(env)
         if not self._is_exact or self._viewer._markers or self._viewer._overlays:
             return env.render()
-        number = self._count
+        number, ours = self._count, None
         self._count += 1
         try:
             ours = self._render(env)
         except Exception:  # another version of MuJoCo, PyOpenGL or the driver
             if number:
                 raise
-            self._is_exact = False
-            return env.render()
-        if number % _CHECK_EVERY == 0 and not np.array_equal(ours, theirs := env.render()):
-            if number:
-                MujocoScene._is_exact = False
-                raise InexactFrameError(
-                    f"env: Frame {number} of {env.spec.id} differs from that of env.render(). "
-                    "Please report this with the versions of mujoco and of OpenGL."
-                )
-            self._is_exact = False
-            return theirs
-        return ours
+        if number % _CHECK_EVERY or np.array_equal(ours, theirs := env.render()):
+            return ours
+        if number:
+            MujocoScene._is_exact = False
+            raise InexactFrameError(
+                f"env: Frame {number} of {env.spec.id} differs from that of env.render(). "
+                "Please report this with the versions of mujoco and of OpenGL."
+            )
+        self._is_exact = False
+        return theirs
 
     def _render(self, env) -> np.ndarray:
         import mujoco
@@ -171,10 +169,10 @@ class MujocoScene:
             viewer.cam.fixedcamid = camera
         scene = viewer.model, viewer.data, viewer.vopt, viewer.pert, viewer.cam
         mujoco.mjv_updateScene(*scene, mujoco.mjtCatBit.mjCAT_ALL, viewer.scn)
-        if self._shadow is None:
-            self._shadow = ShadowMap(viewer)
         framebuffer = viewer.con.shadowFBO
         try:
+            if self._shadow is None:
+                self._shadow = ShadowMap(viewer)
             if self._shadow.repair():
                 viewer.con.shadowFBO = self._shadow.texel
             mujoco.mjr_render(viewer.viewport, viewer.scn, viewer.con)
@@ -192,24 +190,30 @@ class ShadowMap:
         """Draw the floor, given a viewer whose scene is up to date."""
         import mujoco
 
-        self._scene, self._context = viewer.scn, viewer.con
-        self._kinds, self._decor = mujoco.mjtGeom, mujoco.mjtCatBit.mjCAT_DECOR
-        self._drawn_kinds = {self._kinds.mjGEOM_SPHERE, self._kinds.mjGEOM_ELLIPSOID}
-        self._drawn_kinds |= {self._kinds.mjGEOM_CAPSULE, self._kinds.mjGEOM_CYLINDER}
-        lights = [light for light in self._first(viewer.scn.lights, "nlight") if light.castshadow]
-        kinds = [light.type for light in lights]
-        is_lit = kinds == [mujoco.mjtLightType.mjLIGHT_DIRECTIONAL] and viewer.con.shadowSize
-        self._is_known = is_lit and not viewer.scn.nskin
+        self._scene, self._context, self._kinds = viewer.scn, viewer.con, mujoco.mjtGeom
+        self._decor, self._size = mujoco.mjtCatBit.mjCAT_DECOR, viewer.con.shadowSize
+        self._shapes = {  # the kinds of geoms that are drawn here besides planes
+            self._kinds.mjGEOM_SPHERE: _SPHERE,
+            self._kinds.mjGEOM_ELLIPSOID: _SPHERE,
+            self._kinds.mjGEOM_CAPSULE: _OPEN_CYLINDER,
+            self._kinds.mjGEOM_CYLINDER: _CYLINDER,
+        }
+        lights = [light for light in viewer.scn.lights[: viewer.scn.nlight] if light.castshadow]
+        is_lit = [light.type for light in lights] == [mujoco.mjtLightType.mjLIGHT_DIRECTIONAL]
+        self._is_known = is_lit and self._size and not viewer.scn.nskin
         if not self._is_known:
             return
-        (self._light,), self._size = lights, viewer.con.shadowSize
+        (self._light,) = lights
         self._place = tuple(self._light.pos), tuple(self._light.dir)
         self._view = _view_along(self._light.dir)
+        num_geoms, self._scene.ngeom = self._scene.ngeom, 0
+        mujoco.mjr_render(viewer.viewport, self._scene, self._context)  # sets OpenGL's state
+        self._scene.ngeom = num_geoms
         self.texel, _ = self._new_target(1)
         floor_map, self._floor = self._new_target(self._size)
         self._last_box = 0, 0, self._size, self._size
-        geoms = self._geoms()
-        self._draw(floor_map, [geom for geom in geoms if geom.type == self._kinds.mjGEOM_PLANE])
+        floor = [geom for geom in self._geoms() if geom.type == self._kinds.mjGEOM_PLANE]
+        self._draw(floor_map, floor, self._last_box)
 
     def repair(self) -> bool:
         """Draw the geoms of the scene; return whether that is possible."""
@@ -218,7 +222,7 @@ class ShadowMap:
         if not self._is_known or (tuple(self._light.pos), tuple(self._light.dir)) != self._place:
             return False
         geoms = [geom for geom in self._geoms() if geom.type != self._kinds.mjGEOM_PLANE]
-        if not {geom.type for geom in geoms} <= self._drawn_kinds:
+        if not {geom.type for geom in geoms} <= self._shapes.keys():
             return False
         box = self._box(geoms)
         for x, y, width, height in (self._last_box, box):
@@ -229,15 +233,12 @@ class ShadowMap:
         self._draw(self._context.shadowFBO, geoms, box)
         return True
 
-    def _first(self, items: Sequence, count: str) -> list:
-        return [items[i] for i in range(getattr(self._scene, count))]
-
     def _geoms(self) -> list:
-        geoms = self._first(self._scene.geoms, "ngeom")
+        geoms = self._scene.geoms[: self._scene.ngeom]
         return [geom for geom in geoms if geom.category != self._decor]
 
     def _new_target(self, size: int) -> tuple[int, int]:
-        """Return a framebuffer of size x size texels, and its depth texture."""
+        """Return an empty framebuffer of size x size texels, and its depth texture."""
         from OpenGL import GL
 
         framebuffer, texture = GL.glGenFramebuffers(1), GL.glGenTextures(1)
@@ -252,6 +253,7 @@ class ShadowMap:
         GL.glFramebufferTexture2D(GL.GL_FRAMEBUFFER, *depth)
         GL.glDrawBuffer(GL.GL_NONE)
         GL.glReadBuffer(GL.GL_NONE)
+        GL.glClear(GL.GL_DEPTH_BUFFER_BIT)
         return int(framebuffer), int(texture)
 
     def _box(self, geoms: list) -> tuple[int, int, int, int]:
@@ -265,79 +267,59 @@ class ShadowMap:
         low, high = np.clip(ends, 0, self._size).astype(int).tolist()
         return (*low, high[0] - low[0], high[1] - low[1])
 
-    def _draw(self, framebuffer: int, geoms: list, box: tuple | None = None) -> None:
-        """Draw geoms inside of a box, or into a map that it clears, as `mjr_render` does."""
+    def _draw(self, framebuffer: int, geoms: list, box: tuple) -> None:
+        """Draw geoms inside of a box as `mjr_render` does, which has set most of the state."""
         import mujoco
         from OpenGL import GL
 
-        context, cameras, clip = self._context, self._scene.camera, _clip_control()
-        near = (cameras[0].frustum_near + cameras[1].frustum_near) / 2
-        far = (cameras[0].frustum_far + cameras[1].frustum_far) / 2
+        camera, half = self._scene.camera[0], self._context.shadowClip
         GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, framebuffer)
-        GL.glDrawBuffer(GL.GL_NONE)
-        GL.glDepthMask(True)
-        GL.glDisable(GL.GL_SCISSOR_TEST)
-        if box:
-            GL.glEnable(GL.GL_SCISSOR_TEST)
-            GL.glScissor(*box)
-        else:
-            GL.glClearDepth(0.0)
-            GL.glClear(GL.GL_DEPTH_BUFFER_BIT)
+        GL.glScissor(*box)
         GL.glViewport(1, 1, self._size - 2, self._size - 2)
-        GL.glEnable(GL.GL_DEPTH_TEST)
-        GL.glDepthFunc(GL.GL_GEQUAL)
         GL.glMatrixMode(GL.GL_PROJECTION)
         GL.glLoadIdentity()
-        if clip:
-            clip(GL.GL_LOWER_LEFT, GL.GL_ZERO_TO_ONE)
-            GL.glTranslatef(0, 0, 0.5)
-        GL.glScalef(1, 1, -0.5 if clip else -1)
-        half = context.shadowClip
-        GL.glOrtho(-half, half, -half, half, near, far)
+        GL.glTranslatef(0, 0, 0.5)
+        GL.glScalef(1, 1, -0.5)
+        GL.glOrtho(-half, half, -half, half, camera.frustum_near, camera.frustum_far)
         GL.glMatrixMode(GL.GL_MODELVIEW)
-        GL.glLoadIdentity()
-        GL.glMultMatrixf(self._view.T.copy())
+        GL.glLoadMatrixf(self._view.T.copy())
         GL.glTranslatef(*(-self._light.pos).tolist())
-        GL.glShadeModel(GL.GL_FLAT)
-        for state in (GL.GL_LIGHTING, GL.GL_CULL_FACE, GL.GL_MULTISAMPLE):
-            GL.glDisable(state)
         GL.glColorMask(0, 0, 0, 0)
+        GL.glPolygonOffset(-1.5, -4.0)
+        GL.glEnable(GL.GL_SCISSOR_TEST)
         GL.glEnable(GL.GL_POLYGON_OFFSET_FILL)
-        GL.glPolygonOffset(*((-1.5, -4.0) if clip else (-16.0, -512.0)))
+        GL.glDisable(GL.GL_LIGHTING)
+        GL.glDisable(GL.GL_CULL_FACE)
         for geom in geoms:
             self._draw_geom(geom)
-        for state in (GL.GL_POLYGON_OFFSET_FILL, GL.GL_SCISSOR_TEST):
-            GL.glDisable(state)
+        GL.glDisable(GL.GL_SCISSOR_TEST)
+        GL.glDisable(GL.GL_POLYGON_OFFSET_FILL)
         GL.glColorMask(1, 1, 1, 1)
-        GL.glEnable(GL.GL_MULTISAMPLE)
-        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, context)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
 
     def _draw_geom(self, geom) -> None:
         from OpenGL import GL
 
-        shapes, kinds = self._context.baseBuiltin, self._kinds
+        shapes, (a, b, c) = self._context.baseBuiltin, geom.size
         place = np.eye(4, dtype=np.float32)
-        place[:3, :3], (a, b, c) = geom.mat.T, geom.size
+        place[:3, :3] = geom.mat.T
         GL.glPushMatrix()
         GL.glTranslatef(*geom.pos.tolist())
         GL.glMultMatrixf(place)
-        if geom.type == kinds.mjGEOM_PLANE and geom.dataid >= 0:
+        if geom.type == self._kinds.mjGEOM_PLANE:
+            if geom.dataid < 0:  # the first list has no size
+                GL.glScalef(a, b, 1)
             GL.glCallList(self._context.basePlane + geom.dataid + 1)
-        elif geom.type == kinds.mjGEOM_PLANE:
-            GL.glScalef(a, b, 1)
-            GL.glCallList(self._context.basePlane)
-        elif geom.type == kinds.mjGEOM_CAPSULE:
-            radius = np.float32(0.5 * float(a + b))  # the rounding of C
+        else:
             GL.glScalef(a, b, c)
-            GL.glCallList(shapes + _OPEN_CYLINDER)
+            GL.glCallList(shapes + self._shapes[geom.type])
+        if geom.type == self._kinds.mjGEOM_CAPSULE:
+            radius = np.float32(0.5 * float(a + b))  # the rounding of C
             GL.glScalef(1, 1, radius / c)
             GL.glTranslatef(0, 0, (c - radius) / radius)
             GL.glCallList(shapes + _TOP)
             GL.glTranslatef(0, 0, 2 * (radius - c) / radius)
             GL.glCallList(shapes + _BOTTOM)
-        else:
-            GL.glScalef(a, b, c)
-            GL.glCallList(shapes + (_CYLINDER if geom.type == kinds.mjGEOM_CYLINDER else _SPHERE))
         GL.glPopMatrix()
 
 
@@ -361,14 +343,3 @@ def _view_along(direction: np.ndarray) -> np.ndarray:
     view = np.eye(4, dtype=np.float32)
     view[:3, :3] = side, np.cross(side, forward), -forward
     return view
-
-
-def _clip_control():
-    """Return glClipControl, which PyOpenGL does not find under OSMesa, None without it."""
-    import ctypes
-
-    from OpenGL import platform
-
-    address = platform.PLATFORM.getExtensionProcedure(b"glClipControl")
-    kinds = ctypes.c_uint, ctypes.c_uint
-    return ctypes.CFUNCTYPE(None, *kinds)(address) if address else None

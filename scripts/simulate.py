@@ -1,8 +1,9 @@
 """Simulate one shard: play its episodes or reaches, and write their trajectories.
 
-Gymnasium also renders the episodes that it plays, into the shard's frame cache. --policy names the
-result of another rule for the policy: its network, or the blocks of a recording. --selection names
-the episodes that were chosen from all played, which play again.
+Gymnasium also renders the episodes that it plays, into the shard's frame cache, except those of its
+MuJoCo environments, whose poses it keeps. --policy names the result of another rule for the policy:
+its network, or the blocks of a recording. --selection names the episodes that were chosen from all
+played, which play again.
 """
 
 from goalreel.stage_program import stage

@@ -260,7 +260,8 @@ class GymnasiumEnvironment:
 
     def release(self, env) -> None:
         """Take back an instance after its episode."""
-        if self.reusable is False:
+        is_spare = self.reusable is None and len(self.used) > self.max_envs
+        if self.reusable is False or is_spare:
             close_instance(env)
         else:
             self.used.append(env)

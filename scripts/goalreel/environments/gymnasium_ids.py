@@ -78,8 +78,11 @@ def modules_of(name: str) -> list[str]:
 
 
 def is_mujoco(env: str) -> bool:
-    """Return whether an id is of Gymnasium's own MuJoCo environments."""
-    return str(find_spec(env).entry_point).startswith("gymnasium.envs.mujoco.")
+    """Return whether an id makes one of Gymnasium's own MuJoCo environments, as it is."""
+    spec = find_spec(env)
+    # Such options may draw more than poses, and wrappers may change the model.
+    is_plain = "visual_options" not in spec.kwargs and not spec.additional_wrappers
+    return is_plain and str(spec.entry_point).startswith("gymnasium.envs.mujoco.")
 
 
 def _render_without_screen() -> None:

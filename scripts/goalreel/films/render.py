@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from goalreel.cli import ProgressLog
 from goalreel.environments.drawing.mujoco_scene import renders_again, set_poses
 from goalreel.environments.environment import make_environment
-from goalreel.environments.gymnasium_env import close_instance
+from goalreel.environments.gymnasium_env import Instance, close_instance
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.atlas import Atlas, state_keys
@@ -32,17 +33,20 @@ def render_states(trajectories: Trajectories, atlas: Atlas, env: str, spec: Spec
 def render_poses(path: Path, trajectories: Trajectories, config: Mapping, spec: Spec) -> int:
     """Write the frames that MuJoCo draws of a shard's poses, and return their number."""
     # config: the stage's, with the options of its environment
-    environment, shown = make_environment(config), trajectories.poses
+    environment, shown, log = make_environment(config), trajectories.poses, ProgressLog()
     with npz.writing(path) as add:
         writer = FrameCacheWriter(add, path.parent)
-        for first, last in itertools.pairwise(trajectories.offsets.tolist()):
+        ranges = itertools.pairwise(trajectories.offsets.tolist())
+        seeds = trajectories.episodes.seed.tolist()
+        for episode, ((first, last), seed) in enumerate(zip(ranges, seeds, strict=True)):
             recorder, groups = BlockRecorder(), []
             # A camera starts at the first poses that its instance draws.
-            env = environment.make()
-            for values in shown[first:last]:
-                set_poses(env.unwrapped, values)
-                groups += recorder.add(environment.frame(env, None))
-            close_instance(env)
+            instance = Instance(environment, seed)
+            for step in range(first, last):
+                set_poses(instance.env.unwrapped, shown[step])
+                groups += recorder.add(instance.frame())
+                log.update(episode, step + 1)
+            close_instance(instance.env)
             writer.add([*groups, *recorder.flush()])
         writer.finish(np.arange(len(trajectories)), trajectories.digest(), spec)
     return len(shown)

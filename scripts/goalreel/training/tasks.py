@@ -43,11 +43,13 @@ def check_spaces(config: Mapping, observation_space, action_space) -> None:
         kind = f"{quoted(env)} has observations of the type {type(observation_space).__name__}"
         fix = "Training needs arrays, which a wrapper can make (env_wrappers)."
         raise OptionError("env", f"{kind}. {fix}") from None
-    if pictures := [part.shape for part in _parts(observation_space) if has_pixels(part)]:
+    is_own = ":" in str(train["network"])
+    pictures = [part.shape for part in _parts(observation_space) if has_pixels(part)]
+    if pictures and not is_own:
         problem = f"{quoted(env)} has pictures of the shape {pictures[0]} in its observations"
         fix = "Training needs one gray or RGB picture, which a wrapper can make (env_wrappers)."
         raise OptionError("env", f"{problem}. {fix}")
-    if isinstance(train["network"], str) and ":" not in train["network"]:
+    if isinstance(train["network"], str) and not is_own:
         problem = f"{quoted(train['network'])} is for frames, but {env} has states"
         raise OptionError("train.network", f"{problem}. Use a list, such as [64, 64].")
 

@@ -144,6 +144,7 @@ def _play(config: Mapping, folder: Path) -> tuple[float, str]:
     # seconds: about the maximum of an episode, or 0 if they do not matter
     import numpy as np
 
+    from goalreel.environments.drawing.mujoco_scene import renders_again
     from goalreel.environments.gymnasium_env import Instance
     from goalreel.environments.gymnasium_ids import find_spec
     from goalreel.environments.seeding import episode_seeds
@@ -164,11 +165,16 @@ def _play(config: Mapping, folder: Path) -> tuple[float, str]:
     if describe(config["env"]).computed:
         return 0.0, ""
     known = describe(config["env"]).frame_seconds
+
+    @renders_again
+    def play(limit: np.ndarray) -> list:
+        with filming(folder / "frames.npz", scene.env) as recorder:
+            return simulate_episodes(seeds, scene.env, scene.policy, limit, recorder)
+
     took, steps = [], 1 if known is None else _MIN_STEPS
     while steps:  # one step to measure the time if it is unknown, then as many as fit
         began, limit = time.perf_counter(), np.full(1, steps)
-        with filming(folder / "frames.npz", scene.env) as recorder:
-            episodes = simulate_episodes(seeds, scene.env, scene.policy, limit, recorder)
+        episodes = play(limit)
         took.append(time.perf_counter() - began)
         # The first step includes the start of the environment, which tells little of the others.
         fitting = min(max(int(_PLAYING / took[0]), _MIN_STEPS), _MAX_STEPS)

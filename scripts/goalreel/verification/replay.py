@@ -21,7 +21,7 @@ from goalreel.simulation.trajectories import read_trajectories
 
 
 def find_episode(results: Path, number: int, attempt: int | None) -> tuple[Mapping, str, Episode]:
-    """Return an episode or a reach of a run, after the options of its trajectories and its name.
+    """Return an episode or a reach of a run, after the options that made it and its name.
 
     The name is such as "reach 17, attempt 0". Raises GoalreelError if the run has none.
     """
@@ -59,7 +59,9 @@ def find_episode(results: Path, number: int, attempt: int | None) -> tuple[Mappi
         trajectories = simulate_attempts(row, scene.env, scene.policy, spec)
     steps = trajectories.episode(trajectories.episodes.pairs().index(pair))
     ending = bool(row.terminated[0]), bool(row.truncated[0])
-    return spec.config, name, Episode(int(row.seed[0]), *steps, *ending)
+    frames = results / "frames" / f"{shard}.npz"
+    drawing = open_cache(frames).spec.config if frames.exists() else {}
+    return spec.config | drawing, name, Episode(int(row.seed[0]), *steps, *ending)
 
 
 def last_run(folder: Path) -> Path:

@@ -174,7 +174,8 @@ def _make(
         for spec, options in plan.jobs(stage):
             if stage in ("play", "simulate") and player is not None:
                 options["policy"] = player
-            is_film = stage == "simulate"  # `play` plays more episodes than the film shows
+            # `play` plays more episodes than the film shows.
+            is_film = stage == ("render" if plan.run.has_poses else "simulate")
             first = spec.shard["first"] if is_film else 0
             counted = (lambda n, first=first: count(first + n)) if is_film else (lambda n: None)
             is_drawn = stage in ("atlas", "simulate", "render")

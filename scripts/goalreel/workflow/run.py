@@ -115,7 +115,8 @@ class Run:
     @property
     def has_poses(self) -> bool:
         """Whether trajectories hold what MuJoCo draws, so that frames need no step."""
-        return not self.config["env_wrappers"] and is_mujoco(self.config["env"])
+        is_plain = not (self.env.computed or self.config["env_wrappers"])
+        return is_plain and is_mujoco(self.config["env"])
 
     @cached_property
     def _derived(self) -> dict[str, object]:

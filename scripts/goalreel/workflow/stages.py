@@ -79,7 +79,7 @@ def sources(stage: str, run: Run) -> dict[str, tuple[str, str, bool]]:
 
 
 def _frames(run: Run) -> str:
-    """Return the source of frames: Gymnasium renders while it plays."""
+    """Return the source of frames: most environments render while they play."""
     return "render" if _is_drawn_later(run) else "simulate.frames"
 
 
@@ -192,7 +192,7 @@ FILM = {
         inputs={"atlas": "atlas", "trajectories": "simulate"},
         outputs={"output": "frames/{shard}.npz"},
         when=_is_drawn_later,
-        needs="a Mountain Car, or MuJoCo without wrappers",
+        needs="a Mountain Car, or Gymnasium's MuJoCo without wrappers",
         config=("env", *_CAMERA, *_OPENGL),
         tools=("numpy", "artist"),
         scope="shard",

@@ -192,3 +192,12 @@ def test_modules_that_an_environment_imports_are_watched(tmp_path, monkeypatch):
         (tmp_path / file).write_text((tmp_path / file).read_text() + "REWARD = 2.0\n")
         after = gymnasium_ids.environment_files(env)
         assert {name for name in before if before[name] != after[name]} == {file}
+
+
+def test_ids_with_own_options_of_drawing_are_not_plain_mujoco():
+    reacher = gymnasium.spec("Reacher-v5").entry_point
+    gymnasium.register("Contacts-v0", reacher, kwargs={"visual_options": {14: True}})
+    wrapper = gymnasium.wrappers.TimeAwareObservation.wrapper_spec()
+    gymnasium.register("Timed-v0", reacher, additional_wrappers=(wrapper,))
+    ids = ("Reacher-v5", "Contacts-v0", "Timed-v0", "CartPole-v1")
+    assert [gymnasium_ids.is_mujoco(env) for env in ids] == [True, False, False, False]

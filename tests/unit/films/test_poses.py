@@ -1,6 +1,7 @@
 """Frames that MuJoCo draws of the poses in a trajectory file are those of env.render()."""
 
 from functools import partial
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -52,6 +53,24 @@ def test_frames_of_poses_are_those_of_env_render(tmp_path, env, view):
             peer.step(action)
             assert np.array_equal(cache[frames[step]], peer.render()), (env, seed, step)
         peer.close()
+
+
+def test_rays_of_a_rangefinder_are_drawn(tmp_path):
+    assets = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
+    model = (assets / "reacher.xml").read_text(encoding="utf-8")
+    ray = '<site name="eye" pos="0 0 0.2" euler="2 0 0"/>\n</worldbody>'
+    ray += '<sensor><rangefinder site="eye"/></sensor>'
+    path = tmp_path / "seeing.xml"
+    path.write_text(model.replace("</worldbody>", ray), encoding="utf-8")
+    config = {"env": "Reacher-v5", "env_kwargs": {"xml_file": str(path)}, "max_episode_steps": 2}
+    scene = make_environment(config), make_policy({"name": "random"})
+    played = simulate_reaches(range(1), 0, *scene, 1, success=None)
+    render_poses(tmp_path / "frames.npz", played, config, NO_SPEC)
+    peer = gymnasium.make("Reacher-v5", render_mode="rgb_array", xml_file=str(path))
+    peer.reset(seed=int(played.episodes.seed[0]))
+    peer.step(played.actions[0])
+    first, second, _ = open_cache(tmp_path / "frames.npz")
+    assert np.array_equal(second, peer.render()) and not np.array_equal(first, second)
 
 
 @pytest.mark.parametrize("stage", [pytest.param("simulate", marks=pytest.mark.slow), "render"])

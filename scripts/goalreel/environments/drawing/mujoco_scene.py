@@ -67,7 +67,7 @@ def free_context(env) -> None:
 # therefore does not give them back: those of a Runge-Kutta step are from its last stage.
 _POSES = ("geom_xpos", "geom_xmat", "site_xpos", "site_xmat", "cam_xpos", "cam_xmat", "light_xpos")
 _POSES += ("light_xdir", "subtree_com", "xpos", "xquat", "flexvert_xpos", "wrap_xpos", "wrap_obj")
-_POSES += ("ten_wrapadr", "ten_wrapnum", "ten_length")
+_POSES += ("ten_wrapadr", "ten_wrapnum", "ten_length", "actuator_length", "sensordata")
 
 
 def poses(env) -> np.ndarray:

@@ -64,7 +64,7 @@ def trains(**options) -> dict:
         ),
         (
             trains(checkpoints=[9**9]) | {"policy": {"name": "trained", "checkpoint": 9**9}},
-            f"policy.checkpoint: The training keeps no weights after {9**9} decisions.",
+            f"no weights after {9**9} decisions. Add a number of at most 100,000 to train.check",
         ),
     ],
 )

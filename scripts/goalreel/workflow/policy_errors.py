@@ -67,7 +67,7 @@ def training_errors(config: Mapping) -> Errors:
     total = section["total_timesteps"]
     kept = {total, *(number for number in section["checkpoints"] if number < total)}
     if isinstance(step, int) and step not in kept:
-        fix = "Add the number to train.checkpoints, or use best or last."
+        fix = f"Add a number of at most {total:,} to train.checkpoints, or use best or last."
         yield "policy.checkpoint", f"The training keeps no weights after {step} decisions. {fix}"
 
 

@@ -89,6 +89,7 @@ def test_car_racing_observes_as_gymnasium_at_any_speed():
 def test_car_racing_steps_without_drawing(monkeypatch):
     environment = GymnasiumEnvironment("CarRacing-v3")
     instance = Instance(environment, 5)
-    monkeypatch.setattr(type(instance.env.unwrapped), "_render_road", None)
-    instance.step(np.array([0, 1, 0], np.float32))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(instance.env.unwrapped), "_render_road", None)
+        instance.step(np.array([0, 1, 0], np.float32))
     assert instance.observation.shape == (96, 96, 3)

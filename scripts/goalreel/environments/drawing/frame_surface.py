@@ -25,6 +25,14 @@ def new_image(shape: tuple[int, int]) -> tuple:
     return pixels, pygame.image.frombuffer(pixels, shape[::-1], "RGBX")
 
 
+def draw_polygon(surface, points: list, color: Iterable[int]) -> None:
+    """Draw an antialiased polygon on a pygame surface, as Gymnasium's renderers do."""
+    from pygame import gfxdraw
+
+    gfxdraw.aapolygon(surface, points, color)
+    gfxdraw.filled_polygon(surface, points, color)
+
+
 class FrameSurface:
     """A background, and the shapes drawn over it for a frame."""
 
@@ -54,10 +62,7 @@ class FrameSurface:
 
     def polygon(self, points: list, color: tuple) -> list:
         """Draw a polygon like Gymnasium's renderers and return its points."""
-        from pygame import gfxdraw
-
-        gfxdraw.aapolygon(self.surface, points, color)
-        gfxdraw.filled_polygon(self.surface, points, color)
+        draw_polygon(self.surface, points, color)
         return points
 
     def disc(self, x: int, y: int, radius: int, color: tuple) -> list:

@@ -1,13 +1,18 @@
 """Find, check and apply the wrappers of `env_wrappers`. The Snakefile imports it."""
 
 import importlib.util
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
 
 from goalreel.environments import gymnasium_ids as ids
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError, OptionError, not_allowed, suggest
 
 _FORMS = ("module:callable", "{module:callable: {argument: value}}")
+_SB3, _ATARI = "stable_baselines3", "stable_baselines3.common.atari_wrappers"
 _COMPUTED = "Not supported for {0}, which goalreel steps itself. Use env=gymnasium:{0}."
 
 
@@ -23,7 +28,8 @@ def find_wrapper(name: str) -> Callable:
     """Return "module:callable", also of the working directory. Raises GoalreelError without it."""
     module_name, _, attribute = name.partition(":")
     try:
-        module = ids.import_module(module_name)
+        alone = module_name == _ATARI and _SB3 not in sys.modules
+        module = (_atari_wrappers() if alone else None) or ids.import_module(module_name)
         wrapper = getattr(module, attribute, None)
     except Exception as error:  # the user's module, or a library that it lacks
         raise GoalreelError(ids.not_imported(name, error)) from error
@@ -32,6 +38,29 @@ def find_wrapper(name: str) -> Callable:
         fix = suggest(attribute, known) or "Correct its name."
         raise GoalreelError(f"No callable {attribute!r} in {module_name}. {fix}")
     return wrapper
+
+
+@cache
+def _atari_wrappers() -> ModuleType | None:
+    """Return Stable-Baselines3's wrappers for Atari, without its package. None if they need it.
+
+    The package starts PyTorch, which takes 2.5 s in each job. The wrappers need two types of it.
+    """
+    types = ModuleType(f"{_SB3}.common.type_aliases")
+    types.AtariResetReturn = types.AtariStepReturn = tuple
+    stubs = ModuleType(_SB3), ModuleType(f"{_SB3}.common"), types
+    package = importlib.util.find_spec(_SB3)
+    sys.modules.update({stub.__name__: stub for stub in stubs})
+    try:
+        path = Path(package.origin).with_name("common") / "atari_wrappers.py"
+        spec = importlib.util.spec_from_file_location(_ATARI, path)
+        spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
+        return module
+    except Exception:  # it is not installed, or of a version that needs more
+        return None
+    finally:
+        for stub in stubs:
+            del sys.modules[stub.__name__]
 
 
 def wrapper_modules(wrappers: Sequence[str | Mapping]) -> list[str]:

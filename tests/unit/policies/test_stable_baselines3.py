@@ -357,6 +357,20 @@ def test_model_of_other_algorithm_is_rejected(trained):
         make_policy(policy)
 
 
+def test_atari_wrappers_do_not_start_pytorch():
+    """PyTorch takes seconds in each job. The real package is found afterwards."""
+    program = """
+import sys
+from goalreel.environments.wrappers import find_wrapper
+found = find_wrapper("stable_baselines3.common.atari_wrappers:AtariWrapper")
+assert not {"torch", "stable_baselines3", "stable_baselines3.common"} & sys.modules.keys()
+from stable_baselines3.common import atari_wrappers
+assert found.__init__.__code__ == atari_wrappers.AtariWrapper.__init__.__code__
+assert find_wrapper(f"{atari_wrappers.__name__}:WarpFrame") is atari_wrappers.WarpFrame
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY / "scripts", check=True)
+
+
 @pytest.mark.slow
 def test_wrappers_give_observations_of_make_atari_env():
     """The wrappers of the page on policies, held against Stable-Baselines3's own helper."""

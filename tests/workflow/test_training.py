@@ -56,6 +56,7 @@ def trains(**options) -> dict:
             trains(network="nature"),
             "'nature' is for frames, but CartPole-v1 has states. Use a list",
         ),
+        (trains(screen_size=42), "train.screen_size: '42' is for frames, but CartPole-v1 has"),
         (trains(network="no_such:make"), "train.network: No module 'no_such' for 'no_such:make'."),
         (trains(algorithm="sarsa"), "train.algorithm: 'sarsa' is not allowed. Use dqn or ppo."),
         (

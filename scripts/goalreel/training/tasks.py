@@ -52,6 +52,9 @@ def check_spaces(config: Mapping, observation_space, action_space) -> None:
     if isinstance(train["network"], str) and not is_own:
         problem = f"{quoted(train['network'])} is for frames, but {env} has states"
         raise OptionError("train.network", f"{problem}. Use a list, such as [64, 64].")
+    if train["screen_size"] != SIDE:
+        problem = f"'{train['screen_size']}' is for frames, but {env} has states"
+        raise OptionError("train.screen_size", f"{problem}. Remove it.")
 
 
 def _parts(space) -> list:

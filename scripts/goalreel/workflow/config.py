@@ -248,8 +248,8 @@ def _render_errors(config: Mapping) -> Errors:
     own = [k for k in ("camera", "width", "height", "quality") if render[k] not in (None, "exact")]
     if own and (config["env_wrappers"] or not gymnasium_ids.is_mujoco(env)):
         for key in own:
-            problem = f"'{render[key]}' is only for MuJoCo without wrappers"
-            yield f"render.{key}", f"{problem}. Remove it, or use MuJoCo."
+            problem = f"'{render[key]}' is only for Gymnasium's MuJoCo environments, unwrapped"
+            yield f"render.{key}", f"{problem}. Remove it."
 
 
 def _check_errors(config: Mapping) -> Errors:

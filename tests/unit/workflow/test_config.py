@@ -151,7 +151,7 @@ FAULTS = [
     ({"policy": {"name": "python", "file": "x.py"}}, "policy.file: 'x.py' cannot be read (No such"),
     ({"policy": {"checkpoint": -1}}, "policy.checkpoint: '-1' is not allowed. Use best, last or"),
     ({"render": {"scale": 3}}, "render.scale: '3' is not allowed for Mountain"),
-    ({"render": {"camera": "track"}}, "render.camera: 'track' is only for MuJoCo without"),
+    ({"render": {"camera": "track"}}, "render.camera: 'track' is only for Gymnasium's MuJoCo"),
     ({"render": {"quality": "draft"}}, "render.quality: 'draft' is only for"),
     ({"render": {"scale": 1.5}}, "render.scale: '1.5' is not allowed. Use an integer from"),
     ({"reaches": 10**7, "shard_size": 1000}, "Make several runs of at most 7,895,160."),

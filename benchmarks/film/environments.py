@@ -5,15 +5,16 @@
     EnvPool          its own step and render, into x264's preset ultrafast
     goalreel         from the start of `snakemake` to its end, title cards and captions
 
-goalreel plays first, on one core and on --cores. The others replay its seeds and actions on one
+goalreel plays first, on each number of --cores. The others replay its seeds and actions on one
 core each (EnvPool plays episodes of its own). The table is TABLE.csv and TABLE.md, written after
 each environment.
 
-    python -m benchmarks.film.environments                               two hours
-    python -m benchmarks.film.environments --episodes 2 --runs 1         a first try
+    python -m benchmarks.film.environments                                   half an hour
+    python -m benchmarks.film.environments --episodes 2 --runs 1             a first try
     python -m benchmarks.film.environments --envs CartPole-v1 ALE/Pong-v5
-    python -m benchmarks.film.environments --table other_environments --cores 1
-    python -m benchmarks.film.environments --table cores --cores 2 4 8 16    larger films
+    python -m benchmarks.film.environments --table other_environments
+    python -m benchmarks.film.environments --table long_films --cores 2      40 minutes
+    python -m benchmarks.film.environments --table cores --cores 1 2 4 8 16  larger films
 
 MuJoCo renders without a screen by OSMesa (Debian: libosmesa6).
 """
@@ -66,8 +67,10 @@ ALL_FILMS = (
     Film("Walker2d-v5", 20, 10, max_episode_steps=30),
     Film("Hopper-v5", 20, 10, max_episode_steps=30),
     Film("Humanoid-v5", 20, 5, max_episode_steps=30),
-    Film("CarRacing-v3", 100, 3, max_episode_steps=1000, variant="long"),
-    Film("HalfCheetah-v5", 100, 3, max_episode_steps=300, variant="long"),
+)
+LONG_FILMS = (
+    Film("CarRacing-v3", 100, 3, max_episode_steps=1000),
+    Film("HalfCheetah-v5", 100, 3, max_episode_steps=300),
 )
 # They need packages that envs/locks/bench.txt does not have: highway-env, miniworld,
 # pybullet_envs_gymnasium, and gymnasium-robotics with mujoco<3.12.
@@ -87,8 +90,10 @@ CORES_FILMS = (
     Film("minigrid:MiniGrid-DoorKey-8x8-v0", 1500, 20, max_episode_steps=100),
     Film("CarRacing-v3", 80, 5, max_episode_steps=100),
 )
-TABLES = {"environments": ALL_FILMS, "other_environments": OTHER_FILMS, "cores": CORES_FILMS}
-_DETAILS = {  # columns that the table `cores` leaves out
+TABLES = {"environments": ALL_FILMS, "other_environments": OTHER_FILMS}
+TABLES |= {"long_films": LONG_FILMS, "cores": CORES_FILMS}
+_SHORT = ("long_films", "cores")  # tables without the columns below
+_DETAILS = {
     *("floor, µs", "floor, frames/s", "EnvPool, frames/s", "goalreel adds, µs"),
     *("jobs' starts, µs", "cache, bytes/frame", "film, bytes/frame", "peak, MiB"),
 }
@@ -127,7 +132,7 @@ def main(argv: list[str] | None = None) -> None:
     os.environ.setdefault("MUJOCO_GL", "osmesa" if osmesa else "egl")
     os.environ.setdefault("PYGLET_HEADLESS", "true")  # MiniWorld's
     head = header(options.cores)
-    left_out = _DETAILS if options.table == "cores" else ()
+    left_out = _DETAILS if options.table in _SHORT else ()
     places = [place for place, name in enumerate(head) if name not in left_out]
     found: list[Found] = []
     for film in options.films:
@@ -146,7 +151,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--episodes", type=int, default=3000, help="most episodes of a film (%(default)s)")
     add("--peer-episodes", type=int, default=100, help="episodes of the peers")
     add("--envs", nargs="+", metavar="ENV", help="only these films of the table")
-    add("--cores", type=int, nargs="+", default=[2], help="cores of goalreel's other films (2)")
+    add("--cores", type=int, nargs="+", default=[1, 2], help="cores of goalreel's films (1 2)")
     chosen = options.parse_args(argv)
     if max(chosen.cores) > available_cores():
         options.error(f"--cores {max(chosen.cores)}: This machine offers {available_cores()}.")
@@ -186,7 +191,7 @@ def measure(film: Film, folder: Path, options: argparse.Namespace) -> Found:
 
     start = goalreel(replace(film, episodes=1, max_episode_steps=1), folder / "start", 1)
     found = Found(film, start, {})
-    names = {f"goalreel, -j {cores}": cores for cores in (1, *options.cores)}
+    names = {f"goalreel, -j {cores}": cores for cores in options.cores}
     contenders = {name: partial(ours, cores) for name, cores in names.items()}
     contenders |= {"floor": partial(peer, step_and_render), "EnvPool": pool}
     contenders["RecordVideo"] = partial(peer, record_video)
@@ -286,7 +291,7 @@ def header(cores: Sequence[int]) -> list[str]:
     return [
         *("environment", "episodes", "frames", "floor, µs", "floor, frames/s"),
         *("RecordVideo, frames/s", "EnvPool, frames/s"),
-        *("goalreel, 1 core, frames/s", *(f"goalreel, {n} cores, frames/s" for n in cores)),
+        *(f"goalreel, {n} core{'s'[: n - 1]}, frames/s" for n in cores),
         *("to RecordVideo", "goalreel adds, µs", "jobs' starts, µs"),
         *("cache, bytes/frame", "film, bytes/frame", "peak, MiB"),
     ]
@@ -296,12 +301,12 @@ def cells(found: Found, cores: Sequence[int]) -> list[str]:
     """Return an environment's cells, empty if nothing was measured."""
     floor = statistics.median(1e6 * taken.cpu / taken.frames for taken in found.taken["floor"])
     speeds = {
-        name: statistics.median(taken.frames / taken.seconds for taken in rounds)
-        for name, rounds in (found.taken | found.runs).items()
+        name: statistics.median(taken.frames / taken.seconds for taken in each)
+        for name, each in (found.taken | found.runs).items()
     }
-    run = found.runs[1][0]
-    own = statistics.median(added(run, found.start) for run in found.runs[1])
-    starts = statistics.median(start_cost(run, found.start) for run in found.runs[1])
+    run, *_ = rounds = found.runs[cores[0]]
+    own = statistics.median(added(run, found.start) for run in rounds)
+    starts = statistics.median(start_cost(run, found.start) for run in rounds)
     peak = max(run.peak for runs in found.runs.values() for run in runs)
     shown = [
         digits(speeds[name]) if name in speeds else ""
@@ -309,7 +314,7 @@ def cells(found: Found, cores: Sequence[int]) -> list[str]:
     ]
     return [
         *(found.film.name, str(found.film.episodes), str(run.frames), f"{floor:.0f}", *shown),
-        *(digits(speeds[count]) for count in (1, *cores)),
+        *(digits(speeds[count]) for count in cores),
         f"{speeds[cores[-1]] / speeds['RecordVideo']:.2f}",
         *(f"{own - floor:.0f}", f"{starts:.0f}"),
         *(f"{run.cache / run.frames:.0f}", f"{run.film / run.film_frames:.0f}"),
@@ -358,7 +363,7 @@ def notes(found: list[Found], options: argparse.Namespace) -> list[str]:
         *(each.reason for each in found if each.reason),
         f"MuJoCo renders by MUJOCO_GL={os.environ['MUJOCO_GL']}.",
     ]
-    return about if options.table == "cores" else [*about, *details]
+    return about if options.table in _SHORT else [*about, *details]
 
 
 if __name__ == "__main__":

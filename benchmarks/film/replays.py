@@ -24,12 +24,11 @@ class Film:
     max_episode_steps: int | None = None  # of an episode; None for the environment's own limit
     rule: str | None = None  # of balance.py, an expression of `obs`, or None for random actions
     fresh: bool = False  # each episode needs a new instance: a used one plays differently
-    variant: str = ""  # tells apart two films of an environment
 
     @property
     def name(self) -> str:
-        """The id without its module, and the variant."""
-        return self.id.rpartition(":")[2] + f" ({self.variant})" * bool(self.variant)
+        """The id without its module."""
+        return self.id.rpartition(":")[2]
 
     def policy(self, folder: Path) -> dict:
         """Return the configuration's `policy`, and write its file into the folder."""
@@ -44,7 +43,7 @@ class Film:
 BALANCE = "obs[..., 2] + 0.5 * obs[..., 3] > 0"
 FILMS = (
     Film("CartPole-v1", 100, 5, rule=BALANCE),
-    Film("Acrobot-v1", 1000, 5),
+    Film("Acrobot-v1", 300, 5),
     Film("Pendulum-v1", 300, 10),
     Film("LunarLander-v3", 300, 20),
     Film("BipedalWalker-v3", 100, 10, max_episode_steps=100, fresh=True),

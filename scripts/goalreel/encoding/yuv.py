@@ -12,7 +12,7 @@ import numpy as np
 
 from goalreel.environments.drawing.block_store import SIDE, grid
 from goalreel.h264.macroblocks import Patch, Planes
-from goalreel.rendering.blocks import BlockLayer
+from goalreel.rendering.blocks import BlockLayer, enlarge_pixels
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import NOTHING, Layer, Patches
 
@@ -89,8 +89,7 @@ class _DrawnPlanes:
         """Convert the blocks of a group and make it the current one."""
         group = self._layer.group(number)
         self._number, self._group, self._done = number, group, 0
-        scale = self._layer.scale
-        self._blocks = block_planes(group.blocks.repeat(scale, 1).repeat(scale, 2))
+        self._blocks = block_planes(enlarge_pixels(group.blocks, self._layer.scale))
         self._places = np.divmod(group.changes[1], self._tiles[0].shape[1])
 
     def show(self, frame: int) -> None:
@@ -193,4 +192,5 @@ def _weigh(channels: np.ndarray, weights: np.ndarray, offset: int, share: int) -
     bias = np.int32((offset << _BITS) + (1 << (_BITS - 1)))
     total = (channels.reshape(3, -1) * fixed).sum(axis=0, dtype=np.int32)
     total += bias
-    return (total >> _BITS).astype(np.uint8).reshape(channels.shape[1:])
+    total >>= _BITS
+    return total.astype(np.uint8).reshape(channels.shape[1:])

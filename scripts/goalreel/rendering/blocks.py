@@ -88,8 +88,8 @@ class BlockLayer:
 
 
 def enlarge_pixels(image: np.ndarray, scale: int) -> np.ndarray:
-    """Return an image, (h, w, 3) uint8, with each pixel repeated `scale` times each way."""
-    return image if scale == 1 else image.repeat(scale, 1).repeat(scale, 0)
+    """Return images, (..., h, w, 3) uint8, with each pixel repeated `scale` times each way."""
+    return image if scale == 1 else image.repeat(scale, -2).repeat(scale, -3)
 
 
 def pad_black(image: np.ndarray, size: Sequence[int]) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goalreel.environments.drawing.block_store import SIDE, BlockStore, grid
-from goalreel.rendering.blocks import BlockLayer
+from goalreel.rendering.blocks import BlockLayer, enlarge_pixels
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import Layer
 
@@ -116,7 +116,7 @@ class FilmContents:
         pictures, at, contents = group.changes[:, : group.ends[int(shown[-1])]]
         frames = first + np.searchsorted(shown, pictures)
         places, scale = self._places[at], self._drawn.scale
-        large = group.blocks if scale == 1 else group.blocks.repeat(scale, 2).repeat(scale, 1)
+        large = enlarge_pixels(group.blocks, scale)
         blocks = large.reshape(-1, scale, SIDE, scale, SIDE, 3).swapaxes(2, 3)
         blocks = np.array(self._store.add_pixels(blocks)).reshape(-1, scale * scale)[contents]
         inside = places < self.macroblocks

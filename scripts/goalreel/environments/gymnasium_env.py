@@ -95,15 +95,19 @@ class GymnasiumEnvironment:
         self.making_seconds = 0.0  # spent on making instances for episodes
         self.render_mode = "rgb_array"  # of instances that play, or None if nobody needs frames
         self.max_step_seconds = 0  # of a call of a method; 0 for any
+        self.has_network = False  # whether a network plays, or the user's function
         self._memo, self._loading = FrameMemo(), Loading()
 
     @property
     def max_envs(self) -> int:
-        """The greatest number of episodes in a batch: a shard for ALE, whose networks gain from it.
+        """The greatest number of episodes in a batch. Instances may start slowly, so it is small.
 
-        Others have few, because instances may start slowly.
+        The networks of ALE games gain from more, but other policies do not, and each instance takes
+        0.1 s. Two are needed to find out whether instances can be reused.
         """
-        return describe(self.id).shard_size if self.id.startswith("ALE/") else 4
+        if not self.id.startswith("ALE/"):
+            return 4
+        return describe(self.id).shard_size if self.has_network else 2
 
     def make(self, render_mode: str | None = "rgb_array"):
         """Return a new instance. Raises GoalreelError if Gymnasium cannot make one."""

@@ -82,6 +82,7 @@ def open_scene(
     scene, section = Scene(make_environment(config), None), config.get("policy")
     if hasattr(scene.env, "max_step_seconds"):  # Gymnasium steps it
         scene.env.max_step_seconds = max_step_seconds
+        scene.env.has_network = section is not None and section["name"] not in (*RECORDED, "random")
     if section is None or section["name"] in RECORDED:
         return scene
     is_policy = policy is not None and not isinstance(policy, Path)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -97,6 +98,7 @@ class GymnasiumEnvironment:
         self.max_step_seconds = 0  # of a call of a method; 0 for any
         self.has_network = False  # whether a network plays, or the user's function
         self._memo, self._loading = FrameMemo(), Loading()
+        self._bare = WeakValueDictionary()  # instances without their wrappers
 
     @property
     def max_envs(self) -> int:
@@ -136,6 +138,7 @@ class GymnasiumEnvironment:
             quality.offsamples = quality.shadowsize = 0
         if type(inner).__module__ == "ale_py.env":
             self._loading.speed_up(inner)
+        self._bare[id(inner)] = env
         env = apply_wrappers(env, self.wrappers)
         parameters = inspect.signature(inner.reset).parameters.values()
         if not any(p.name == "seed" or p.kind is p.VAR_KEYWORD for p in parameters):
@@ -254,13 +257,17 @@ class GymnasiumEnvironment:
     def acquire(self):
         """Return an instance for an episode."""
         if self.reusable and self.used:
-            return self.used.pop()
+            return self.renewed(self.used.pop())
         if self.new:
             return self.new.pop()
         began = time.perf_counter()
         env = self.make(self.render_mode)
         self.making_seconds += time.perf_counter() - began
         return env
+
+    def renewed(self, env):
+        """Return a used instance in new wrappers, which know nothing of its episodes."""
+        return apply_wrappers(self._bare[id(env.unwrapped)], self.wrappers)
 
     def release(self, env) -> None:
         """Take back an instance after its episode."""

@@ -197,7 +197,7 @@ def _check_instances(
     is_slow = environment.making_seconds > _SLOW_SHARE * seconds
     if is_slow and len(environment.used) > 1:  # the last one has played another episode
         try:
-            compare(env=environment.used[-1])
+            compare(env=environment.renewed(environment.used[-1]))
             reusable = True
         except InexactFrameError:
             raise

@@ -86,6 +86,23 @@ class Stubborn(Walk):
         return super().reset(seed=seed, options=options)
 
 
+class Lives(gymnasium.Wrapper):
+    """Ends some episodes early, and then does not reset the game, as games with lives."""
+
+    over = True
+
+    def reset(self, *, seed=None, options=None):
+        if self.over:
+            self.obs, _ = self.env.reset(seed=seed)
+        return self.obs, {}
+
+    def step(self, action):
+        self.obs, reward, terminated, truncated, info = self.env.step(action)
+        self.over = terminated or truncated
+        is_lost = self.unwrapped.at == 4 and not self.unwrapped.wins
+        return self.obs, reward, terminated or is_lost, truncated, info
+
+
 for made in (Walk, *Walk.__subclasses__()):
     gymnasium.register(f"FrameRecorder{made.__name__}-v0", made)
 
@@ -96,11 +113,11 @@ def slow_to_make(monkeypatch):
     monkeypatch.setattr(frame_recorder, "_SLOW_SHARE", -1)
 
 
-def filmed(path, name, reaches=range(9), share=1.0, check=True):
+def filmed(path, name, reaches=range(9), share=1.0, check=True, wrappers=()):
     """Return the environment, the trajectories, the frames and the calls."""
     CALLS.update(dict.fromkeys(CALLS, 0))
     config = {"env": f"FrameRecorder{name}-v0", "env_kwargs": {"share": share}}
-    config["check_determinism"] = check
+    config |= {"check_determinism": check, "env_wrappers": wrappers}
     environment = make_environment(config)
     made, cache = film(path / "f.npz", environment, reaches, "terminated", attempts=99)
     return environment, made, cache, dict(CALLS)
@@ -129,6 +146,14 @@ def test_environment_with_leaking_state_gets_new_instances(tmp_path, name):
     environment, made, cache, calls = filmed(tmp_path, name)
     assert environment.reusable is False and calls["made"] >= 9
     check(made, cache, name)
+
+
+def test_used_instance_gets_new_wrappers(tmp_path):
+    wrappers = [f"{__name__}:Lives"]
+    environment, made, _, calls = filmed(tmp_path, "Walk", range(40), 0.5, wrappers=wrappers)
+    assert environment.reusable and calls["made"] <= environment.max_envs
+    assert set(made.episodes.steps.tolist()) == {4, 8}
+    assert not any(made.episode(e)[0][0] for e in range(len(made)))  # each starts at the reset
 
 
 def test_recorder_compares_all_steps_of_the_first_episode(tmp_path, monkeypatch):

@@ -57,8 +57,9 @@ class CarRacingScene:
         self._is_read = True
         if self._obs is None:
             self._draw_road(env)
-            self._draw_rest(env, self._reward, particles=False)
+            env.car.draw(self._image, *self._view, False)
             self._upright_pixels[:-_PANEL] = self._pixels[: _PANEL - 1 : -1]
+            self._draw_indicators(env, self._reward)  # over the road, if they are high
             self._scale(self._upright, (96, 96), self._obs_image)
             self._obs = rgb(self._obs_pixels)
         return self._obs
@@ -71,7 +72,8 @@ class CarRacingScene:
             self.observation(env)  # draws the road
         else:
             self._draw_road(env)
-        self._draw_rest(env, env.reward, particles=True)
+        env.car.draw(self._image, *self._view, True)
+        self._draw_indicators(env, env.reward)
         self._pixels[:_PANEL] = self._upright_pixels[: -_PANEL - 1 : -1]
         # Scaling to the half may come first, since a mean of two rows has no order.
         self._scale(self._image, (600, 400), self._frame_image)
@@ -111,9 +113,8 @@ class CarRacingScene:
         for place in np.flatnonzero(is_seen).tolist():
             draw_polygon(self._image, points[:, place].tolist(), [*map(int, self._colors[place])])
 
-    def _draw_rest(self, env, reward: float, particles: bool) -> None:
-        """Draw the car over the road, and the indicators with a reward, upright."""
-        env.car.draw(self._image, *self._view, particles)
+    def _draw_indicators(self, env, reward: float) -> None:
+        """Draw the panel with a reward, upright."""
         env.surf = self._upright
         env._render_indicators(*_SIZE)
         text = self._font.render(f"{reward:04.0f}", True, (255, 255, 255), (0, 0, 0))

@@ -1,5 +1,6 @@
 """Find, check and apply the wrappers of `env_wrappers`. The Snakefile imports it."""
 
+import contextlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,8 +29,9 @@ def find_wrapper(name: str) -> Callable:
     """Return "module:callable", also of the working directory. Raises GoalreelError without it."""
     module_name, _, attribute = name.partition(":")
     try:
-        alone = module_name == _ATARI and _SB3 not in sys.modules
-        module = (_atari_wrappers() if alone else None) or ids.import_module(module_name)
+        if module_name == _ATARI and _SB3 not in sys.modules:
+            _load_atari_wrappers()
+        module = ids.import_module(module_name)
         wrapper = getattr(module, attribute, None)
     except Exception as error:  # the user's module, or a library that it lacks
         raise GoalreelError(ids.not_imported(name, error)) from error
@@ -41,8 +43,8 @@ def find_wrapper(name: str) -> Callable:
 
 
 @cache
-def _atari_wrappers() -> ModuleType | None:
-    """Return Stable-Baselines3's wrappers for Atari, without its package. None if they need it.
+def _load_atari_wrappers() -> None:
+    """Load Stable-Baselines3's wrappers for Atari without its package, unless they need it.
 
     The package starts PyTorch, which takes 2.5 s in each job. The wrappers need two types of it.
     """
@@ -51,16 +53,13 @@ def _atari_wrappers() -> ModuleType | None:
     stubs = ModuleType(_SB3), ModuleType(f"{_SB3}.common"), types
     package = importlib.util.find_spec(_SB3)
     sys.modules.update({stub.__name__: stub for stub in stubs})
-    try:
+    with contextlib.suppress(Exception):  # it is not installed, or of a version that needs more
         path = Path(package.origin).with_name("common") / "atari_wrappers.py"
         spec = importlib.util.spec_from_file_location(_ATARI, path)
         spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
-        return module
-    except Exception:  # it is not installed, or of a version that needs more
-        return None
-    finally:
-        for stub in stubs:
-            del sys.modules[stub.__name__]
+        sys.modules[_ATARI] = module  # so that a later import gives the same classes
+    for stub in stubs:
+        del sys.modules[stub.__name__]
 
 
 def wrapper_modules(wrappers: Sequence[str | Mapping]) -> list[str]:

@@ -10,7 +10,7 @@ from goalreel.environments.environment import Environment, make_environment
 from goalreel.environments.gymnasium_ids import environment_files
 from goalreel.environments.wrappers import wrapper_modules
 from goalreel.policies.parameters import RECORDED
-from goalreel.policies.policy import Policy, make_policy
+from goalreel.policies.policy import Policy, RulePolicy, make_policy
 from goalreel.policies.policy_dependencies import check_files, policy_files
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Episode, EpisodeRecorder
@@ -26,6 +26,8 @@ class Scene:
 
     def with_policy(self, policy: Policy) -> "Scene":
         """Return the scene with this policy; in Mountain Car it may see frames."""
+        if hasattr(self.env, "has_network"):
+            self.env.has_network = not isinstance(policy, RulePolicy)
         if getattr(policy, "warp", None) is None:
             return Scene(self.env, policy)
         from goalreel.rendering.warped import with_network_view
@@ -82,7 +84,6 @@ def open_scene(
     scene, section = Scene(make_environment(config), None), config.get("policy")
     if hasattr(scene.env, "max_step_seconds"):  # Gymnasium steps it
         scene.env.max_step_seconds = max_step_seconds
-        scene.env.has_network = section is not None and section["name"] not in (*RECORDED, "random")
     if section is None or section["name"] in RECORDED:
         return scene
     is_policy = policy is not None and not isinstance(policy, Path)

@@ -61,11 +61,11 @@ def trains(**options) -> dict:
         (trains(algorithm="sarsa"), "train.algorithm: 'sarsa' is not allowed. Use dqn or ppo."),
         (
             trains(checkpoints=[0, 500]) | {"policy": {"name": "trained", "checkpoint": 501}},
-            "policy.checkpoint: The training keeps no weights after 501 decisions.",
+            "keeps no weights after 501 decisions. Add 501 to train.checkpoints, or use best or last.",
         ),
         (
             trains(checkpoints=[9**9]) | {"policy": {"name": "trained", "checkpoint": 9**9}},
-            f"no weights after {9**9} decisions. Add a number of at most 100,000 to train.check",
+            f"no weights after {9**9} decisions. Raise train.total_timesteps, or use best or last.",
         ),
     ],
 )

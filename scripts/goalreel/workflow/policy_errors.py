@@ -67,8 +67,9 @@ def training_errors(config: Mapping) -> Errors:
     total = section["total_timesteps"]
     kept = {total, *(number for number in section["checkpoints"] if number < total)}
     if isinstance(step, int) and step not in kept:
-        fix = f"Add a number of at most {total:,} to train.checkpoints, or use best or last."
-        yield "policy.checkpoint", f"The training keeps no weights after {step} decisions. {fix}"
+        fix = f"Add {step} to train.checkpoints" if step < total else "Raise train.total_timesteps"
+        problem = f"The training keeps no weights after {step} decisions"
+        yield "policy.checkpoint", f"{problem}. {fix}, or use best or last."
 
 
 def console_errors(config: Mapping) -> Errors:

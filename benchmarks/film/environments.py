@@ -9,12 +9,12 @@ goalreel plays first, on each number of --cores. The others replay its seeds and
 core each (EnvPool plays episodes of its own). The table is TABLE.csv and TABLE.md, written after
 each environment.
 
-    python -m benchmarks.film.environments                                   half an hour
+    python -m benchmarks.film.environments --runs 1                          half an hour
     python -m benchmarks.film.environments --episodes 2 --runs 1             a first try
     python -m benchmarks.film.environments --envs CartPole-v1 ALE/Pong-v5
     python -m benchmarks.film.environments --table other_environments
-    python -m benchmarks.film.environments --table long_films --cores 2      40 minutes
-    python -m benchmarks.film.environments --table cores --cores 1 2 4 8 16  larger films
+    python -m benchmarks.film.environments --table long_films --cores 2 --runs 1
+    python -m benchmarks.film.environments --table cores --cores 1 2 4 8 16
 
 MuJoCo renders without a screen by OSMesa (Debian: libosmesa6).
 """
@@ -193,7 +193,8 @@ def measure(film: Film, folder: Path, options: argparse.Namespace) -> Found:
     found = Found(film, start, {})
     names = {f"goalreel, -j {cores}": cores for cores in options.cores}
     contenders = {name: partial(ours, cores) for name, cores in names.items()}
-    contenders |= {"floor": partial(peer, step_and_render), "EnvPool": pool}
+    if options.table not in _SHORT:
+        contenders |= {"floor": partial(peer, step_and_render), "EnvPool": pool}
     contenders["RecordVideo"] = partial(peer, record_video)
     result = take_turns(contenders, options.runs, rotate=False)
     found.runs = {cores: result.pop(name) for name, cores in names.items()}
@@ -299,7 +300,8 @@ def header(cores: Sequence[int]) -> list[str]:
 
 def cells(found: Found, cores: Sequence[int]) -> list[str]:
     """Return an environment's cells, empty if nothing was measured."""
-    floor = statistics.median(1e6 * taken.cpu / taken.frames for taken in found.taken["floor"])
+    floors = [1e6 * taken.cpu / taken.frames for taken in found.taken.get("floor", ())]
+    floor = statistics.median(floors or [0])  # 0 for a table without it
     speeds = {
         name: statistics.median(taken.frames / taken.seconds for taken in each)
         for name, each in (found.taken | found.runs).items()
@@ -340,9 +342,10 @@ def notes(found: list[Found], options: argparse.Namespace) -> list[str]:
     limits = ", ".join(f"{name} {limit}" for name, limit in steps if limit)
     played = ", ".join(f"{each.film.name} {each.film.peer_episodes}" for each in found)
     fresh = ", ".join(each.film.name for each in found if each.film.fresh)
+    policies = "random" + ", CartPole balanced" * ("CartPole-v1" in played)
     about = [
-        f"{medians(options.runs)}, wall-clock time if no other is named. Random policies, CartPole "
-        f"balanced. Most steps of an episode: {limits or 'as registered'}.",
+        f"{medians(options.runs)}, wall-clock time if no other is named. Policies: {policies}. "
+        f"Most steps of an episode: {limits or 'as registered'}.",
         "Frames are goalreel's, without title cards. The peers replay some of the episodes, "
         f"spread over the film, on one core, and every reward was compared: {played} episodes."
         + f" Each episode of {fresh} gets a new instance."
@@ -350,15 +353,16 @@ def notes(found: list[Found], options: argparse.Namespace) -> list[str]:
         "RecordVideo: one process at its defaults (x264's preset medium, an MP4 for each "
         "episode), its start not timed.",
         "goalreel: the whole workflow, title cards and captions included, frames not enlarged. To "
-        f"RecordVideo: how many times as many frames per second on {options.cores[-1]} cores.",
+        f"RecordVideo: how many times as many frames per second with -j {options.cores[-1]}.",
     ]
     details = [
         "floor: Gymnasium's step and render only, in µs of CPU time per frame, and frames per "
         "second on one core.",
         "EnvPool: its own step and render on one thread, eight environments side by side, as many "
         "steps in episodes of its own, into x264's preset ultrafast, its start not timed.",
-        "goalreel adds: µs of CPU time per frame of all jobs on one core, without ffmpeg, the "
-        "floor, the jobs' starts (taken from a film of one step) and Snakemake's own time.",
+        f"goalreel adds: µs of CPU time per frame of all jobs with -j {options.cores[0]}, without "
+        "ffmpeg, the floor, the jobs' starts (taken from a film of one step) and Snakemake's own "
+        "time.",
         "peak: of goalreel's largest Python process, without ffmpeg.",
         *(each.reason for each in found if each.reason),
         f"MuJoCo renders by MUJOCO_GL={os.environ['MUJOCO_GL']}.",

@@ -6,9 +6,10 @@ from goalreel.stage_program import stage
 @stage
 def index(spec, output, table, summary, sums):
     from goalreel.provenance.checksums import write_sums
-    from goalreel.report.suite_page import SuiteRun, write_suite
+    from goalreel.report.suite_page import write_suite
 
-    runs = [SuiteRun(*run) for run in spec.config["runs"]]
+    keys = "run", "row", "column", "training_seed"
+    runs = [dict(zip(keys, run, strict=True)) for run in spec.config["runs"]]
     message = write_suite(output.parent, runs, spec.config["is_checkpoints"], spec)
     write_sums(sums, [output, table, summary], spec)
     return message

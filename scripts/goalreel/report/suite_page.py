@@ -29,17 +29,6 @@ _FILES = {"report": "report/index.html", "film": "film.mp4"}
 _FILES |= {"poster": "stills/poster.png", "preview": "stills/preview.webp"}
 
 
-@dataclass(frozen=True)
-class SuiteRun:
-    """A run of a suite."""
-
-    name: str  # its folder in the results folder
-    row: str  # its environment
-    column: str  # its policy, or the steps of its checkpoint
-    # Several runs of one row and column are trainings from different seeds.
-    training_seed: str | None = None
-
-
 @dataclass
 class _Cell:
     """The runs of a row and a column, with intervals over its episodes or its trainings."""
@@ -66,16 +55,20 @@ class _Cell:
         return Interval(*(math.nan if value is None else value for value in values))
 
 
-def write_suite(folder: Path, runs: Sequence[SuiteRun], is_checkpoints: bool, spec: Spec) -> str:
+def write_suite(folder: Path, runs: Sequence[Mapping], is_checkpoints: bool, spec: Spec) -> str:
     """Write index.html, suite.csv and summary.json of a suite, also of one whose runs failed.
 
-    `folder` holds the folders of the runs. Rows and columns have the order in which they first
-    appear, columns that are training steps (`is_checkpoints`) their own. Returns a line to log.
+    A run has `run`, its folder in `folder`, `row`, its environment, and `column`, its policy or the
+    steps of its checkpoint. Trainings of one row and column have a `training_seed`. Rows and
+    columns have the order in which they first appear, columns that are training steps
+    (`is_checkpoints`) their own. Returns a line to log.
     """
-    found: dict[str, dict[str, list[SuiteRun]]] = {}
+    found: dict[str, dict[str, list[Mapping]]] = {}
     for run in runs:
-        found.setdefault(run.row, {}).setdefault(run.column, []).append(run)
-    columns = sorted({run.column: None for run in runs}, key=int if is_checkpoints else lambda _: 0)
+        found.setdefault(run["row"], {}).setdefault(run["column"], []).append(run)
+    columns = sorted(
+        {run["column"]: None for run in runs}, key=int if is_checkpoints else lambda _: 0
+    )
     names = {column: f"{int(column):,} steps" if is_checkpoints else column for column in columns}
     rows = [
         _row(folder, label, {c: _cell(folder, row[c]) for c in columns if c in row}, names)
@@ -115,14 +108,14 @@ def write_suite(folder: Path, runs: Sequence[SuiteRun], is_checkpoints: bool, sp
     return pluralize(len(runs), "run") + note
 
 
-def _cell(folder: Path, runs: Sequence[SuiteRun]) -> _Cell:
+def _cell(folder: Path, runs: Sequence[Mapping]) -> _Cell:
     records, returns = zip(*(_read(folder, run) for run in runs), strict=True)
     return _Cell(records, returns[0])
 
 
-def _read(folder: Path, run: SuiteRun) -> tuple[dict, pd.Series | None]:
+def _read(folder: Path, run: Mapping) -> tuple[dict, pd.Series | None]:
     """Return a run's row of suite.csv, and its returns by seed if it has finished."""
-    path = folder / run.name
+    path = folder / run["run"]
     file = path / "summary.json"
     summary = json.loads(file.read_bytes()) if file.is_file() else {}
     since = file.stat().st_mtime if summary else 0.0
@@ -136,8 +129,7 @@ def _read(folder: Path, run: SuiteRun) -> tuple[dict, pd.Series | None]:
     files = {key: path / name for key, name in _FILES.items()} | {"log": log}
     returned, success = (summary.get(part) or {} for part in ("return", "success"))
     record = {
-        **{"run": run.name, "row": run.row, "column": run.column},
-        "training_seed": run.training_seed,
+        **run,
         "state": "finished" if summary else "failed" if failure else "not finished",
         "error": error and f"{stage}: {error}",
         "episodes": summary.get("episodes", 0),

@@ -15,7 +15,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from goalreel.cli import FAILURE
 from goalreel.provenance.spec import NO_SPEC
 from goalreel.report.statistics import mean_interval, share_interval
-from goalreel.report.suite_page import SuiteRun, write_suite
+from goalreel.report.suite_page import write_suite
 
 ROWS = ["ALE/Pong-v5", "CartPole-v1", "<b>x</b>"]
 COLUMNS = ["random", "ppo", "dqn", "late"]
@@ -35,9 +35,14 @@ RETURNS = {
 ERROR = "policy.file: The model takes a Box. Set env_wrappers as in its training."
 
 
-def write_run(folder, run: SuiteRun, returns, seed: int = 1) -> SuiteRun:
+def suite_run(name, row, column, training_seed=None):
+    """Return a run as the rule of the page passes it."""
+    return {"run": name, "row": row, "column": column, "training_seed": training_seed}
+
+
+def write_run(folder, run, returns, seed: int = 1):
     """Write the files of a run that the page reads."""
-    path = folder / run.name
+    path = folder / run["run"]
     (path / "stills").mkdir(parents=True)
     (path / "logs/simulate").mkdir(parents=True)
     if returns is None:
@@ -70,12 +75,12 @@ def suite(tmp_path_factory):
     """Return a folder with the page of a suite, whose name is difficult."""
     folder = tmp_path_factory.mktemp("suite") / HARSH.replace("/", "")
     runs = [
-        write_run(folder, SuiteRun(f"r{ROWS.index(row)} {column}", row, column), returns)
+        write_run(folder, suite_run(f"r{ROWS.index(row)} {column}", row, column), returns)
         for (row, column), returns in RETURNS.items()
     ]
-    plots_log = folder / runs[0].name / "logs/plots.log"
+    plots_log = folder / runs[0]["run"] / "logs/plots.log"
     plots_log.write_text(f'{FAILURE}{{"error": "no room", "unusable": [], "stopped": false}}\n')
-    alone = SuiteRun("alone", "<b>x</b>", "dqn")
+    alone = suite_run("alone", "<b>x</b>", "dqn")
     write_run(folder, alone, range(-300, -290), seed=1000)
     assert write_suite(folder, [*runs, alone], False, NO_SPEC) == "11 runs, 2 without results"
     written = {path: path.read_bytes() for path in folder.glob("*.*")}
@@ -199,9 +204,9 @@ def test_suite_fits_screens_and_can_be_read(page, scheme):
 
 def test_checkpoints_are_a_curve_with_its_band(driver, tmp_path):
     for steps in (5_000, 20_000, 100_000):
-        run = SuiteRun(f"{steps:06d}", "CartPole-v1", f"{steps:06d}")
+        run = suite_run(f"{steps:06d}", "CartPole-v1", f"{steps:06d}")
         write_run(tmp_path, run, [steps / 1000, steps / 500])
-    runs = [SuiteRun(f"{s:06d}", "CartPole-v1", f"{s:06d}") for s in (20_000, 5_000, 100_000)]
+    runs = [suite_run(f"{s:06d}", "CartPole-v1", f"{s:06d}") for s in (20_000, 5_000, 100_000)]
     write_suite(tmp_path, runs, True, NO_SPEC)
     driver.get((tmp_path / "index.html").as_uri())
     titles = [point.get_attribute("textContent") for point in all_of(driver, ".curves title")]
@@ -215,7 +220,7 @@ def test_checkpoints_are_a_curve_with_its_band(driver, tmp_path):
 
 def test_trainings_of_a_cell_have_an_interval_over_their_seeds(driver, tmp_path):
     runs = [
-        write_run(tmp_path, SuiteRun(f"{name}{seed}", "E", name, str(seed)), [mean + seed] * 4)
+        write_run(tmp_path, suite_run(f"{name}{seed}", "E", name, str(seed)), [mean + seed] * 4)
         for name, mean in (("a", 0), ("b", 50))
         for seed in (1, 2, 3)
     ]
@@ -231,12 +236,14 @@ def test_trainings_of_a_cell_have_an_interval_over_their_seeds(driver, tmp_path)
 
 def test_chosen_episodes_are_compared_by_all_that_were_played(tmp_path):
     runs = [
-        write_run(tmp_path, SuiteRun(name, "E", name), range(start, start + 30))
+        write_run(tmp_path, suite_run(name, "E", name), range(start, start + 30))
         for name, start in (("a", 0), ("b", 5))
     ]
     for run in runs:
-        table = (tmp_path / run.name / "episodes.csv").rename(tmp_path / run.name / "played.csv")
-        pd.read_csv(table).head(3).to_csv(tmp_path / run.name / "episodes.csv", index=False)
+        table = (tmp_path / run["run"] / "episodes.csv").rename(
+            tmp_path / run["run"] / "played.csv"
+        )
+        pd.read_csv(table).head(3).to_csv(tmp_path / run["run"] / "episodes.csv", index=False)
     write_suite(tmp_path, runs, False, NO_SPEC)
     pair = json.loads((tmp_path / "summary.json").read_text())["pairs"][0]
     assert (pair["pairs"], pair["a_minus_b"], pair["wins"]) == (30, 5, 30)
@@ -245,7 +252,7 @@ def test_chosen_episodes_are_compared_by_all_that_were_played(tmp_path):
 def test_suite_shows_the_film_and_the_seeds_that_decide(driver, tmp_path):
     big = 2**53 + 1  # JavaScript would round it
     runs = [
-        write_run(tmp_path, SuiteRun(name, "ALE/Pong-v5", name), range(start, start + 9))
+        write_run(tmp_path, suite_run(name, "ALE/Pong-v5", name), range(start, start + 9))
         for name, start in (("a", 0), ("b", 5))
     ]
     compared = tmp_path / "compare" / "ALE-Pong-v5"

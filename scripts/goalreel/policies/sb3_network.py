@@ -28,7 +28,7 @@ from goalreel.environments.environment import Signals
 from goalreel.files.damage import read_member
 from goalreel.policies.numpy_network import NumpyNetwork, signals_of
 from goalreel.policies.sb3_files import model_data
-from goalreel.policies.vecnormalize import Statistics
+from goalreel.policies.vecnormalize import Statistics, read_statistics
 
 # By the module of the policy class: the modules of the network in order, their usual activation,
 # and how continuous actions are bounded.
@@ -179,8 +179,11 @@ def _numpy_network(layers: Sequence[tuple[np.ndarray, np.ndarray]], tanh: bool) 
     return NumpyNetwork(weights, np.float32 if has_images else np.float64, _STRIDES, tanh)
 
 
-def read_network(path: str) -> Sb3Network | None:
-    """Return the network of a model's file, None if it is not one of the usual ones."""
+def read_network(path: str, vecnormalize: str | None = None) -> Sb3Network | None:
+    """Return the network of a model's file, None if it is not one of the usual ones.
+
+    `vecnormalize` is the file of its observations' statistics, which must also be usual ones.
+    """
     data = model_data(Path(path))
     observed, acted = (data.get(f"{name}_space", {}) for name in ("observation", "action"))
     kwargs, module = data.get("policy_kwargs", {}), data.get("policy_class", {}).get("__module__")
@@ -196,6 +199,7 @@ def read_network(path: str) -> Sb3Network | None:
         weights = read_weights(path)
         layers = _layers(weights, parts)
         critics = [_layers(weights, names) for names in _CRITICS.get(module, ())]
+        statistics = read_statistics(vecnormalize, observed) if vecnormalize else None
     except Exception:  # a damaged pickle can raise anything, and `load` names it
         return None
     kernels = tuple(weight.shape[-1] for weight, _ in layers if weight.ndim == 4)
@@ -206,7 +210,7 @@ def read_network(path: str) -> Sb3Network | None:
         (".Box'" in kind or count)
         and (is_discrete or (".Box'" in str(acted.get(":type:")) and bound))
         and kernels == (_KERNELS if is_image else ())
-        and (not is_image or observed.get("dtype") == "uint8")
+        and (not is_image or (observed.get("dtype") == "uint8" and statistics is None))
         and (activation == "ReLU" or (activation == "Tanh" and (not is_image or is_bare)))
         and str(acted.get("start", "0")) == "0"
     )
@@ -220,7 +224,7 @@ def read_network(path: str) -> Sb3Network | None:
     valuing = [_numpy_network(critic, tanh) for critic in critics if critic]
     is_ppo = module == "stable_baselines3.common.policies"
     bound = "" if is_discrete else bound
-    return Sb3Network(layers, tanh, bound, is_ppo, count, valuing)
+    return Sb3Network(layers, tanh, bound, is_ppo, count, valuing, statistics=statistics)
 
 
 def _layers(weights: Mapping[str, np.ndarray], parts: tuple[str, ...]) -> list[tuple]:

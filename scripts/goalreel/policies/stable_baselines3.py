@@ -21,9 +21,7 @@ from goalreel.environments.environment import Acted, Environment, PerEnv, Signal
 from goalreel.errors import GoalreelError, quoted
 from goalreel.policies.numpy_network import signals_of
 from goalreel.policies.parameters import ALGORITHMS
-from goalreel.policies.sb3_files import model_data
 from goalreel.policies.sb3_network import Sb3Network, read_network
-from goalreel.policies.vecnormalize import read_statistics
 
 
 @dataclass
@@ -48,9 +46,9 @@ class Sb3Policy:
         """Load the model of a section `policy`. Raises GoalreelError if it cannot be used."""
         if (here := os.getcwd()) not in sys.path:  # noqa: PTH109 - for the user's own modules
             sys.path.append(here)
-        network = read_network(section["file"]) if section.get("deterministic", True) else None
-        if network and (path := section.get("vecnormalize")):
-            network = _normalized(network, path, section)
+        network = None
+        if section.get("deterministic", True):
+            network = read_network(section["file"], section.get("vecnormalize"))
         if section.get("batch"):
             if network is None or not network.bound or network.num_convolutions:
                 able = "only deterministic continuous actions of an MlpPolicy can"
@@ -190,19 +188,3 @@ class Sb3Policy:
         torch.set_rng_state(torch_state)
         np.random.set_state(numpy_state)
         self.model.action_space.np_random.bit_generator.state = space_state
-
-
-def _normalized(network: Sb3Network, path: str, section: Mapping) -> Sb3Network | None:
-    """Return a network with the statistics of a file, None if only their own code can use them."""
-    try:
-        space = model_data(Path(section["file"]))["observation_space"]
-        statistics = read_statistics(path, space)
-    except Exception:  # as in `read_network`; the statistics raise it later
-        for option in ("batch", "safe"):
-            if section.get(option):
-                problem = f"{quoted(path)} cannot be used without code of its file"
-                raise GoalreelError(f"policy.{option}: {problem}. Remove {option}.") from None
-        return None
-    if statistics and network.num_convolutions:
-        return None
-    return replace(network, statistics=statistics)

@@ -6,10 +6,13 @@ A message is `<key or path>: <Problem>. <Fix>.`, and details follow on indented 
 import os
 import shlex
 import sys
+import textwrap
+import traceback
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 _MOST_VALUES, _ROOM = 5, 110  # allowed values in a message, and the characters that they take
+_PACKAGE = str(Path(__file__).parent)
 _MOST_SHOWN = 40  # characters of a value that a message repeats
 
 
@@ -138,3 +141,12 @@ def shortened(message: str, most: int) -> list[str]:
     """Return at most `most` lines of a message, the first and the last ones, without markers."""
     lines = [line for line in message.splitlines() if line.strip(" ^~")] or [""]
     return lines if len(lines) <= most else [lines[0], *lines[1 - most :]]
+
+
+def trace_of(error: BaseException) -> str:
+    """Return an indented traceback that starts in the user's code, without goalreel's calls."""
+    frame = error.__traceback__
+    while frame and frame.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.tb_next
+    trace = "".join(traceback.format_exception(type(error), error, frame)).rstrip()
+    return textwrap.indent(trace, "  ")

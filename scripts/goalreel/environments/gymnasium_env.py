@@ -9,13 +9,11 @@ import contextlib
 import inspect
 import os
 import sys
-import textwrap
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
@@ -31,12 +29,11 @@ from goalreel.environments.gymnasium_ids import find_spec, load_creator
 from goalreel.environments.registry import describe
 from goalreel.environments.time_limit import TimeLimitError, time_limit
 from goalreel.environments.wrappers import apply_wrappers
-from goalreel.errors import GoalreelError, quoted, unknown
+from goalreel.errors import GoalreelError, quoted, trace_of, unknown
 
 _MAX_STORED_NUMBERS = 64  # larger observations are not stored
 # The newest MuJoCo for packages that later ones break, as of November 2026.
 _MUJOCO = {"shimmy": "mujoco<4", "gymnasium_robotics": "mujoco<3.12"}
-_PACKAGE = str(Path(__file__).parents[1])
 _RETURNED = ("observation", "reward", "terminated", "truncated", "info")  # by `step`
 _SEEDS = """
   Choose smaller seeds, such as --config seeds=0-49"""
@@ -57,14 +54,6 @@ def close_instance(env) -> None:
         mujoco_scene.free_context(env.unwrapped)
     with contextlib.suppress(Exception):
         env.close()
-
-
-def _trace(error: BaseException) -> str:
-    """Return the traceback of an error without goalreel's own calls at its start."""
-    frame = error.__traceback__
-    while frame.tb_next and frame.tb_frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.tb_next
-    return "".join(traceback.format_exception(type(error), error, frame)).rstrip()
 
 
 def _describe(error: Exception) -> str:
@@ -342,10 +331,10 @@ class Instance:
         except (GoalreelError, KeyboardInterrupt, MemoryError):
             raise
         except BaseException as error:  # also sys.exit
-            trace = textwrap.indent(_trace(error), "  ")
             advice = _OPENGL if method == "render" and "mujoco" in sys.modules else ""
             advice = _SEEDS if "2**32" in str(error) else advice  # of NumPy's RandomState
-            problem, fix = f"raised {type(error).__name__}", f"Correct its code.\n{trace}{advice}"
+            problem = f"raised {type(error).__name__}"
+            fix = f"Correct its code.\n{trace_of(error)}{advice}"
             if isinstance(error, TimeLimitError):
                 problem = f"took more than {limit} s (max_step_seconds)"
             raise self._error(method, problem, fix) from None

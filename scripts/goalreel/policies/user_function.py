@@ -9,8 +9,6 @@ Generator(PCG64(SeedSequence(seed, spawn_key=(1,)))).
 import copy
 import inspect
 import sys
-import textwrap
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +19,7 @@ import numpy as np
 
 from goalreel.environments.environment import Acted, Batch, Environment, PerEnv, Signals, take_rows
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
-from goalreel.errors import GoalreelError, quoted, suggest, use
+from goalreel.errors import GoalreelError, quoted, suggest, trace_of, use
 
 FACTORY = "make_policy"
 MAX_NUMBERS = 64  # of a signal, for each observation
@@ -47,7 +45,7 @@ def load_policy(path: str, name: str, batch: bool) -> "UserPolicy":
         exec(compile(file.read_bytes(), file, "exec"), vars(module))  # noqa: S102
     except (Exception, SystemExit) as error:
         problem = f"policy.file: {quoted(path)} cannot be imported. Correct the error below."
-        raise GoalreelError(f"{problem}\n{_trace(error, path)}") from None
+        raise GoalreelError(f"{problem}\n{trace_of(error)}") from None
     if name == "act" and not hasattr(module, name) and hasattr(module, FACTORY):
         name = FACTORY
     function = getattr(module, name, None)
@@ -56,7 +54,7 @@ def load_policy(path: str, name: str, batch: bool) -> "UserPolicy":
         fix = suggest(name, known) or (use(known) if known else "Define it.")
         raise GoalreelError(f"policy.function: {path} has no function {name!r}. {fix}")
     if name == FACTORY:
-        return _factory(f"policy.function: {path}: {FACTORY}", path, function)
+        return _factory(f"policy.function: {path}: {FACTORY}", function)
     return _function(path, name, function, batch)
 
 
@@ -65,7 +63,6 @@ class UserPolicy:
     """A user's policy, called as the docstring of the module describes."""
 
     label: str  # its name in messages
-    path: str | None  # the file; None if a Python program passed the policy
     start: Callable[[int, Environment], object]  # returns the state of an episode, from its seed
     call: Callable[[Batch, list], object]  # returns actions, from observations and states
     fix: str  # the end of the message about actions that depend on more than they may
@@ -129,7 +126,7 @@ class UserPolicy:
             }
         for row, player in enumerate(players if len(players) > 1 else ()):
             self._call(shown, slice(row, row + 1), environment, [player])  # raises for its row
-        raise _raised(self.label, self.path, cause, players[0][0], _as_lists(take_rows(shown, 0)))
+        raise _raised(self.label, cause, players[0][0], _as_lists(take_rows(shown, 0)))
 
 
 def _act_alone(obs: Batch, players: list) -> tuple[list, Mapping]:
@@ -171,7 +168,7 @@ def _joined(parts: Sequence[Signals], label: str) -> Signals:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _factory(label: str, path: str | None, function: Callable) -> UserPolicy:
+def _factory(label: str, function: Callable) -> UserPolicy:
     """Return the policy of a factory. Raises GoalreelError if it has other parameters."""
     taken = _taken(label, function, _OFFERED, (), f"any of {', '.join(_OFFERED)}")
 
@@ -182,14 +179,14 @@ def _factory(label: str, path: str | None, function: Callable) -> UserPolicy:
         try:
             player = function(**{n: given[n] if n in given else getattr(played, n) for n in taken})
         except (Exception, SystemExit) as error:
-            raise _raised(label, path, error, seed) from None
+            raise _raised(label, error, seed) from None
         if not callable(player):
             fix = "Return a function that takes an observation and returns an action."
             raise GoalreelError(f"{label} returned {quoted(player)}. {fix}")
         return player
 
     fix = f"Draw random numbers from the seed of {FACTORY}(seed), and share no state."
-    return UserPolicy(f"{label}: The policy", path, start, _act_alone, fix)
+    return UserPolicy(f"{label}: The policy", start, _act_alone, fix)
 
 
 def _function(path: str, name: str, function: Callable, batch: bool) -> UserPolicy:
@@ -207,7 +204,7 @@ def _function(path: str, name: str, function: Callable, batch: bool) -> UserPoli
     fix = f"If it has a memory or draws, write {FACTORY}(seed)."
     if batch:  # in which a matrix product may round differently
         fix = "Use only its own row and generator, or set policy.batch=false."
-    return UserPolicy(label, path, start, call, fix, batch)
+    return UserPolicy(label, start, call, fix, batch)
 
 
 def policy_of(given: object) -> UserPolicy:
@@ -217,7 +214,7 @@ def policy_of(given: object) -> UserPolicy:
     objects.
     """
     if getattr(given, "__name__", "") == FACTORY:
-        return _factory(f"policy: {FACTORY}", None, given)
+        return _factory(f"policy: {FACTORY}", given)
     if not callable(given) and not hasattr(given, "predict"):
         raise GoalreelError(
             f"policy: {quoted(given)} is not allowed. Use a name, a section `policy`, a function "
@@ -228,7 +225,7 @@ def policy_of(given: object) -> UserPolicy:
         return given if callable(given) else _player(given)
 
     fix = "Compute an action only from its observation."
-    return UserPolicy("policy: The function", None, start, _act_alone, fix)
+    return UserPolicy("policy: The function", start, _act_alone, fix)
 
 
 def _player(model: object) -> Callable:
@@ -271,22 +268,11 @@ def _as_lists(observation: object) -> object:
 
 
 def _raised(
-    label: str, path: str | None, error: BaseException, seed: int, observation: object = None
+    label: str, error: BaseException, seed: int, observation: object = None
 ) -> GoalreelError:
     """Return the message about an error in the user's code."""
     obs = "" if observation is None else f"\n  Observation: {observation}"
     return GoalreelError(
         f"{label} raised {type(error).__name__}. Correct the error below.\n"
-        f"  Episode seed: {seed}{obs}\n{_trace(error, path)}"
+        f"  Episode seed: {seed}{obs}\n{trace_of(error)}"
     )
-
-
-def _trace(error: BaseException, path: str | None) -> str:
-    """Return an indented traceback that starts in the user's file, or in the caller's."""
-    frame, file = error.__traceback__, path and str(Path(path).resolve())
-    while frame and (name := frame.tb_frame.f_code.co_filename) != file:
-        if not file and name != __file__:
-            break
-        frame = frame.tb_next
-    trace = "".join(traceback.format_exception(type(error), error, frame)).rstrip()
-    return textwrap.indent(trace, "  ")

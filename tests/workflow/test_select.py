@@ -158,6 +158,15 @@ def outcomes(returns, states=None, terminated=True) -> PlayedEpisodes:
     return PlayedEpisodes(rows, np.zeros((count, 0)) if states is None else np.array(states))
 
 
+def test_returns_that_are_no_numbers_are_not_ranked():
+    played = outcomes([5, 3])
+    played = replace(played, rows=replace(played.rows, return_=np.array([5, np.nan])))
+    with pytest.raises(
+        GoalreelError, match=r"^film.select: .* seed 1 has no return \(NaN\)\. Corr"
+    ):
+        choose_episodes({"worst": 1}, "terminated", played)
+
+
 @pytest.mark.parametrize(
     ("select", "chosen", "alike"),
     [

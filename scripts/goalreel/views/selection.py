@@ -26,6 +26,10 @@ def choose_episodes(
     (kind,), rows = options.keys() - {"by"}, played.rows
     by_steps = options.get("by") == "steps"
     values = rows.steps if by_steps else rows.return_
+    if np.isnan(values).any():
+        seed = rows.seed[np.isnan(values).argmax()]
+        problem = f"The episode of seed {seed} has no return (NaN)"
+        raise GoalreelError(f"film.select: {problem}. Correct the environment's rewards.")
     if kind == "failed":
         has_failed = ~has_reached(success, rows.terminated, rows.truncated, rows.return_)
         alike = np.full(len(played), has_failed.sum())

@@ -103,7 +103,10 @@ def sticky_options(config: Mapping) -> dict[str, object]:
     if describe(env).computed:
         raise OptionError(key, _COMPUTED.format(env))
     repeat = {"repeat_action_probability": probability}
-    if not env.rpartition(":")[2].startswith(("ALE/", "SuperMarioBros-")):
+    is_console = env.rpartition(":")[2].startswith(("ALE/", "SuperMarioBros-"))
+    with contextlib.suppress(GoalreelError):  # of an unknown id, which is reported later
+        is_console = is_console or repeat.keys() <= ids.find_spec(env).kwargs.keys()  # Pong-v0
+    if not is_console:
         wrapper = {"gymnasium.wrappers:StickyAction": repeat}
         if any("gymnasium.wrappers:StickyAction" in one for one in config["env_wrappers"]):
             raise OptionError(key, "Also set by StickyAction in env_wrappers. Remove one.")

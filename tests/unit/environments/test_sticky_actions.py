@@ -41,6 +41,12 @@ def test_sticky_actions_play_as_in_the_peer(env):
     assert not np.array_equal(sticky[-1], rows(make_environment(never).make())[-1])
 
 
+@pytest.mark.skipif(importlib.util.find_spec("ale_py") is None, reason="needs ale-py")
+def test_sticky_actions_of_older_ids_are_those_of_the_emulator():
+    env = make_environment(load_config({"env": "Pong-v0", "sticky_actions": 0})).make()
+    assert env.unwrapped.ale.getFloat("repeat_action_probability") == 0
+
+
 def test_sticky_wrapper_is_outermost_and_the_option_is_gone():
     wrapper = "gymnasium.wrappers:TimeAwareObservation"
     config = load_config({"env": CART, "env_wrappers": [wrapper], "sticky_actions": 0.4})

@@ -19,7 +19,8 @@ def play(spec, output, policy=None, max_step_seconds: int = 0, max_memory_mb: in
     check = None
     if not describe(config["env"]).computed:  # goalreel's own environments need no check
         # Some environments step faster if they need not render. Some wrappers render.
-        scene.env.render_mode = "rgb_array" if config["env_wrappers"] else None
+        scene.env.observation_space  # noqa: B018 - makes an instance
+        scene.env.render_mode = "rgb_array" if scene.env.is_wrapped else None
         check = partial(check_first_episode, scene.env)
     players = config["seed"], scene.env, scene.policy
     seeds = spec.value.get("seeds")

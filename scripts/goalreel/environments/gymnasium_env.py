@@ -28,9 +28,13 @@ from goalreel.environments.drawing.frame_memo import FrameMemo
 from goalreel.environments.gymnasium_ids import find_spec, load_creator
 from goalreel.environments.registry import describe
 from goalreel.environments.time_limit import TimeLimitError, time_limit
-from goalreel.environments.wrappers import apply_wrappers
+from goalreel.environments.wrappers import apply_wrappers, named
 from goalreel.errors import GoalreelError, quoted, trace_of, unknown
 
+# Wrappers that `gymnasium.make` adds, which neither draw nor change what they pass on.
+_NEUTRAL = "TimeLimit", "OrderEnforcing", "PassiveEnvChecker"
+# Modules of wrappers that do not change the environment in them, as those of a user may.
+_RENEWABLE = "gymnasium.wrappers:", "stable_baselines3.common.atari_wrappers:"
 _MAX_STORED_NUMBERS = 64  # larger observations are not stored
 # The newest MuJoCo for packages that later ones break, as of November 2026.
 _MUJOCO = {"shimmy": "mujoco<4", "gymnasium_robotics": "mujoco<3.12"}
@@ -46,6 +50,14 @@ def _reset_without_seed(reset: Callable[[], object], **_: object) -> tuple:
     """Return the observation and info of a `reset` that takes no seed and may return no info."""
     result = reset()
     return result if isinstance(result, tuple) else (result, {})
+
+
+def layers(env) -> list:
+    """Return the wrappers of an environment, the outermost first, and the environment itself."""
+    found = [env]
+    while found[-1] is not env.unwrapped:
+        found.append(found[-1].env)
+    return found
 
 
 def close_instance(env) -> None:
@@ -88,6 +100,8 @@ class GymnasiumEnvironment:
         self.has_network = False  # whether a network plays, or the user's function
         self._memo, self._loading = FrameMemo(), Loading()
         self._bare = WeakValueDictionary()  # instances without their wrappers
+        # Whether instances have wrappers, also of their id, and whether new ones are as good.
+        self.is_wrapped = self.is_renewable = False
 
     @property
     def max_envs(self) -> int:
@@ -128,6 +142,13 @@ class GymnasiumEnvironment:
         if type(inner).__module__ == "ale_py.env":
             self._loading.speed_up(inner)
         self._bare[id(inner)] = env
+        is_plain = all(
+            type(layer).__name__ in _NEUTRAL and type(layer).__module__.startswith("gymnasium.")
+            for layer in layers(env)[:-1]
+        )
+        self.is_wrapped = bool(self.wrappers) or not is_plain
+        names = (named(wrapper)[0] for wrapper in self.wrappers)
+        self.is_renewable = is_plain and all(name.startswith(_RENEWABLE) for name in names)
         env = apply_wrappers(env, self.wrappers)
         parameters = inspect.signature(inner.reset).parameters.values()
         if not any(p.name == "seed" or p.kind is p.VAR_KEYWORD for p in parameters):
@@ -144,7 +165,7 @@ class GymnasiumEnvironment:
         env = self.make(self.render_mode)
         self.new.append(env)
         meanings = getattr(env.unwrapped, "get_action_meanings", list)
-        num_poses = 0 if self.wrappers else len(mujoco_scene.poses(env.unwrapped))
+        num_poses = 0 if self.is_wrapped else len(mujoco_scene.poses(env.unwrapped))
         return env.observation_space, env.action_space, meanings(), num_poses
 
     observation_space = property(lambda self: self._spaces[0], doc="Gymnasium's observation space.")
@@ -217,10 +238,10 @@ class GymnasiumEnvironment:
         """Return the frame that `env.render()` gives for an instance of `make`.
 
         It may be remembered from an earlier call. It is a BlockFrame if `FrameMemo` supports the
-        environment, and the environment has no wrappers. Raises GoalreelError if another OpenGL
-        renderer than planned draws it.
+        environment, and if neither its id nor its options have wrappers. Raises GoalreelError if
+        another OpenGL renderer than planned draws it.
         """
-        frame = to_rgb(env.render() if self.wrappers else self._memo.render(env, observation))
+        frame = to_rgb(env.render() if self.is_wrapped else self._memo.render(env, observation))
         if self.renderer is None:
             self.renderer = mujoco_scene.renderer_name(env.unwrapped)
             if self.opengl not in (None, self.renderer):
@@ -310,11 +331,11 @@ class Instance:
         """Reset `env`, made by `environment.make`, or an idle instance if it is None."""
         self.environment, self.seed, self.step_index = environment, seed, 0
         self.env = environment.acquire() if env is None else env
-        inner, (defer, self._read) = self.env.unwrapped, (None, None)
-        if not environment.wrappers:
-            defer, self._read = _DEFERRED.get(type(inner).__module__, (None, None))
+        self._inner, (defer, self._read) = self.env.unwrapped, (None, None)
+        if not environment.is_wrapped:
+            defer, self._read = _DEFERRED.get(type(self._inner).__module__, (None, None))
         if defer:
-            defer(inner)
+            defer(self._inner)
         self._info: Mapping = {}
         self._folder = os.getcwd()  # noqa: PTH109 - to which paths of results are relative
         given = self._call("reset", self.env.reset, seed=seed)
@@ -325,6 +346,7 @@ class Instance:
     def _call(self, method: str, function: Callable, *arguments: object, **named: object) -> object:
         """Call a method of the environment. Raises GoalreelError with the traceback if it fails."""
         limit = self.environment.max_step_seconds
+        mujoco_scene.use_context(self._inner)  # wrappers may render in each method
         try:
             with time_limit(limit) if limit else contextlib.nullcontext():
                 return function(*arguments, **named)
@@ -349,7 +371,7 @@ class Instance:
     @property
     def observation(self) -> object:
         """The latest observation."""
-        return self._read(self.env.unwrapped) if self._read else self._observation
+        return self._read(self._inner) if self._read else self._observation
 
     def _observe(self, method: str, observation: object) -> None:
         space = self.environment.observation_space
@@ -387,7 +409,6 @@ class Instance:
 
     def render(self) -> object:
         """Return a new frame from `env.render()`."""
-        mujoco_scene.use_context(self.env.unwrapped)
         return to_rgb(self._call("render", self.env.render))
 
     def frame(self) -> object:

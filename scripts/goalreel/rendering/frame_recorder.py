@@ -145,10 +145,10 @@ class FrameRecorder:
         """Check that an episode is reproducible, and whether instances can be reused."""
         environment, seconds = self._environment, self._step_seconds + self._render_seconds
         if not environment.check:
-            environment.set_instance_reuse(environment.making_seconds > _SLOW_SHARE * seconds)
+            is_slow = environment.making_seconds > _SLOW_SHARE * seconds
+            environment.set_instance_reuse(is_slow and environment.is_renewable)
         elif self._scene is not None:
-            frames = enumerate(self._scene.frames(episode))
-            checksums = [None if step % _RENDER_EVERY else _checksum(own) for step, own in frames]
+            checksums = [_checksum(frame) for frame in self._scene.frames(episode)]
             self._compare_frames(episode, checksums, None, _RENDER_EVERY)
         else:
             _check_instances(environment, seconds, partial(self._compare, episode, rendered))
@@ -195,8 +195,8 @@ def _check_instances(
     """Compare an episode in a replay, and set whether instances may play several episodes."""
     reusable = False
     is_slow = environment.making_seconds > _SLOW_SHARE * seconds
-    if is_slow and len(environment.used) > 1:  # the last one has played another episode
-        try:
+    if is_slow and environment.is_renewable and len(environment.used) > 1:
+        try:  # the last one, which has played another episode
             compare(env=environment.renewed(environment.used[-1]))
             reusable = True
         except InexactFrameError:
@@ -275,8 +275,8 @@ def replay_frames(
     """Yield what Gymnasium renders at the reset and after each step of a recorded episode.
 
     It plays in the instance `env`; without one in a new instance, which is closed at the end. It
-    renders one of `every` steps, starting with the reset, and yields None for the others. 0 renders
-    none. Raises GoalreelError if a step differs in any bit from the recorded one.
+    renders one of `every` steps, starting with the reset, and the last one. It yields None for the
+    others. 0 renders none. Raises GoalreelError if a step differs in any bit from the recorded one.
     """
     own, last = environment.make() if env is None else None, len(episode.actions)
     with contextlib.ExitStack() as stack:
@@ -297,7 +297,7 @@ def replay_frames(
                     problem = f"Gymnasium gives a different {what} in a replay. {_FIX}\n  "
                     problem += f"replay: {again.tolist()}\n  recording: {recorded.tolist()}"
                     raise _error(environment, episode.seed, step, problem)
-            shown = every and step % every == 0
+            shown = every and (step % every == 0 or step == last)  # endings may look different
             if every and not shown:
                 skip_frame(instance.env)
             yield instance.render() if shown else None

@@ -190,3 +190,11 @@ def test_drafts_have_no_shadows_and_say_so(tmp_path):
 def test_osmesa_draws_episodes_after_the_first_ones_are_closed(project):
     config = {"env": "HalfCheetah-v5", "episodes": 9, "max_episode_steps": 8}
     project.run(config=config, MUJOCO_GL="osmesa")
+
+
+def test_wrapper_that_renders_at_reset_sees_the_picture():
+    """The check of a policy closes an instance, and with it the current OpenGL context."""
+    wrappers = ["gymnasium.wrappers:AddRenderObservation"]
+    environment = GymnasiumEnvironment("Hopper-v5", {"width": 64, "height": 64}, wrappers=wrappers)
+    environment.sample_observations(2)
+    assert all(np.asarray(obs).any() for obs in environment.sub_envs(np.arange(2)).observations())

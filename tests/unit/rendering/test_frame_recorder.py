@@ -12,6 +12,7 @@ from gymnasium import spaces
 from gymnasium_frames import played
 
 from goalreel import cli
+from goalreel.environments import gymnasium_env
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.rendering import frame_recorder
@@ -148,12 +149,18 @@ def test_environment_with_leaking_state_gets_new_instances(tmp_path, name):
     check(made, cache, name)
 
 
-def test_used_instance_gets_new_wrappers(tmp_path):
+def test_used_instance_gets_new_wrappers(tmp_path, monkeypatch):
     wrappers = [f"{__name__}:Lives"]
-    environment, made, _, calls = filmed(tmp_path, "Walk", range(40), 0.5, wrappers=wrappers)
-    assert environment.reusable and calls["made"] <= environment.max_envs
-    assert set(made.episodes.steps.tolist()) == {4, 8}
-    assert not any(made.episode(e)[0][0] for e in range(len(made)))  # each starts at the reset
+    for is_known in (False, True):  # a wrapper of the user's may change the environment
+        if is_known:
+            monkeypatch.setattr(gymnasium_env, "_RENEWABLE", f"{__name__}:")
+        path = tmp_path / f"{is_known}"
+        path.mkdir()
+        environment, made, _, calls = filmed(path, "Walk", range(40), 0.5, wrappers=wrappers)
+        assert environment.reusable is is_known
+        assert (calls["made"] <= environment.max_envs) is is_known
+        assert set(made.episodes.steps.tolist()) == {4, 8}
+        assert not any(made.episode(e)[0][0] for e in range(len(made)))  # each starts at the reset
 
 
 def test_recorder_compares_all_steps_of_the_first_episode(tmp_path, monkeypatch):
@@ -186,7 +193,7 @@ def test_replay_renders_one_frame_in_16(env_id, module, tmp_path, monkeypatch):
     made, _ = film(tmp_path / "f.npz", make_environment({"env": env_id}), range(2))
     steps = len(made.episode(0)[1])
     every = min(-(-steps // 16), 16)
-    assert steps > 32 and len(rendered) == min(steps, 256) // every + 1
+    assert steps > 32 and len(rendered) == steps // every + 1 + (steps % every > 0)
 
 
 def test_recorder_logs_the_number_of_frames(tmp_path, monkeypatch, capsys):

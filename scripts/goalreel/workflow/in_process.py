@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goalreel.cli import WORKFLOW, logging_to, program, say
-from goalreel.environments.wrappers import find_wrapper
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment, close_instance, layers
+from goalreel.environments.wrappers import apply_wrappers, find_wrapper
 from goalreel.errors import GoalreelError, quoted
 from goalreel.films.saved_film import SavedFilm, check_format, save_film
 from goalreel.policies.parameters import is_trained_here
@@ -192,13 +193,27 @@ def _options_of(env: "gymnasium.Env") -> dict:
     if spec is None:
         raise GoalreelError(f"env: {quoted(str(env))} was not made by gymnasium.make. Pass its id.")
     kwargs = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
-    for wrapper in spec.additional_wrappers:
+    made = {"env": spec.id, "env_kwargs": kwargs, "max_episode_steps": spec.max_episode_steps}
+    bare = GymnasiumEnvironment(spec.id, kwargs, spec.max_episode_steps).make()
+    added = spec.additional_wrappers[len(bare.spec.additional_wrappers) :]  # to those of its id
+    for wrapper in added:
         kind = inspect.signature(find_wrapper(wrapper.entry_point))
         has_arguments = len(kind.parameters) > 1 and wrapper.entry_point not in _WITHOUT_ARGUMENTS
         if wrapper.kwargs is None and has_arguments:
             problem = f"The arguments of the wrapper {wrapper.name} are unknown"
             fix = "Inherit from gymnasium.utils.RecordConstructorArgs, or set env_wrappers."
             raise GoalreelError(f"env: {problem}. {fix}")
-    wrappers = [{w.entry_point: w.kwargs or {}} for w in spec.additional_wrappers]
-    made = {"env": spec.id, "env_kwargs": kwargs, "env_wrappers": wrappers}
-    return made | {"max_episode_steps": spec.max_episode_steps}
+    wrappers = [{w.entry_point: w.kwargs or {}} for w in added]
+    again, given = _names(apply_wrappers(bare, wrappers)), _names(env)
+    close_instance(bare)
+    if again != given:
+        problem = f"It is {quoted(given)}, which goalreel would make as {again}"
+        raise GoalreelError(f"env: {problem}. Pass its id, env_wrappers and max_episode_steps.")
+    return made | {"env_wrappers": wrappers}
+
+
+def _names(env) -> str:
+    """Return the classes of an environment and its wrappers that affect episodes, as Python."""
+    names = [type(layer).__name__ for layer in layers(env)]
+    names = [name for name in names if name not in ("PassiveEnvChecker", "OrderEnforcing")]
+    return "(".join(names) + ")" * (len(names) - 1)

@@ -139,6 +139,10 @@ def test_frames_of_atari_are_those_of_gymnasiums_wrapper():
         assert set(step.rewards) <= {0.0, 1.0}
         assert np.array_equal(step.next_obs[:, :-1], before[:, 1:])
         lost += step.terminated
+        for n in range(2):  # the first frame of a game fills the stack, as in a film, not of a life
+            is_new = n in [game.index for game in step.ended]
+            first = np.broadcast_to(envs.obs[n, -1], envs.obs[n].shape)
+            assert np.array_equal(envs.obs[n], first if is_new else step.next_obs[n])
         for game in step.ended:
             assert lost[game.index] >= 5 and game.return_ >= 0
             lost[game.index] = 0

@@ -83,8 +83,7 @@ class Dqn:
             truncated=step.truncated,
             episode_step=self._episode_step,
         )
-        self._episode_step = np.where(step.terminated | step.truncated, 0, self._episode_step + 1)
-        self._episode_step = self._episode_step.astype(np.int32)
+        self._episode_step = np.where(step.is_last, 0, self._episode_step + 1).astype(np.int32)
         return step.ended
 
     @torch.no_grad()

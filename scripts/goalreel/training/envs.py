@@ -4,7 +4,7 @@ import importlib
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,6 +38,12 @@ class Step:
     truncated: np.ndarray  # (num_envs,) bool
     next_obs: np.ndarray  # (num_envs, *shape), before any reset
     ended: tuple[EndedGame, ...] = ()
+    goes_on: np.ndarray = np.False_  # (num_envs,) bool, whether the game goes on, as at a lost life
+
+    @property
+    def is_last(self) -> np.ndarray:
+        """Whether the next observation is the first one of another game, (num_envs,) bool."""
+        return (self.terminated | self.truncated) & ~self.goes_on
 
 
 class Envs:
@@ -109,10 +115,10 @@ class StackedFrames(Envs):
         """Step the environments."""
         step = self._envs.step(actions)
         next_obs = np.concatenate([self.obs[:, 1:], self.sized(step.next_obs)[:, None]], axis=1)
-        # The first frame of an episode fills the stack.
-        over, self.obs = step.terminated | step.truncated, next_obs.copy()
-        self.obs[over] = self.sized(self._envs.obs[over])[:, None]
-        return Step(step.rewards, step.terminated, step.truncated, next_obs, step.ended)
+        # The first frame of a game fills the stack.
+        self.obs = next_obs.copy()
+        self.obs[step.is_last] = self.sized(self._envs.obs[step.is_last])[:, None]
+        return replace(step, next_obs=next_obs)
 
     def close(self) -> None:
         """Close the environments."""
@@ -207,7 +213,8 @@ class AtariEnvs(Envs):
         self._steps += 1
         number = info["episode_frame_number"]
         # The frame number goes on after a lost life. It starts again with another game.
-        (over,) = np.nonzero(truncated | (terminated & (number <= self._number)))
+        goes_on = ~truncated & (number > self._number)
+        (over,) = np.nonzero((terminated | truncated) & ~goes_on)
         games = over, self._returns[over], self._steps[over]
         ended = tuple(map(EndedGame, *(column.tolist() for column in games)))
         self._returns[over], self._steps[over] = 0.0, 0
@@ -217,7 +224,7 @@ class AtariEnvs(Envs):
             next_obs = self.obs.copy()
             next_obs[over] = info["final_obs"][over, -1]
         rewards = np.sign(rewards).astype(np.float32)
-        return Step(rewards, terminated.copy(), truncated.copy(), next_obs, ended)
+        return Step(rewards, terminated.copy(), truncated.copy(), next_obs, ended, goes_on)
 
     def close(self) -> None:
         """Free the emulators."""

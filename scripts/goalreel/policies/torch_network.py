@@ -132,34 +132,49 @@ def weights_for_acting(network: TorchNetwork, dueling: bool = False) -> dict[str
     """Return float32 weights by name, for numpy_network.NumpyNetwork.
 
     Each layer has a `weight` and a `bias` with PyTorch's shapes. The first includes the scale and
-    the offset of observations, and the last of a dueling network the value of the state. An own
-    body keeps PyTorch's names, behind `body.`.
+    the offset of observations, and the last of a dueling network the value of the state. The two
+    bodies of a dueling network of states become one. An own body keeps PyTorch's names, behind
+    `body.`.
     """
-    layers = [m for m in network.body.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
+    bodies = [network.body] + [network.state_body] * (dueling and network.state_body is not None)
+    head = _folded_head(network, dueling, len(bodies) > 1)
     if network.is_own:
         state = {f"body.{k}": v.cpu().numpy().copy() for k, v in network.body.state_dict().items()}
-        return state | _named("dense0", *_folded_head(network, dueling))
-    weights, convolutions = {}, sum(isinstance(layer, nn.Conv2d) for layer in layers)
-    for place, layer in enumerate(layers):
-        weight, bias = layer.weight.cpu().double(), layer.bias.cpu().double()
+        return state | _named("dense0", *head)
+    layers = zip(*(filter(_has_weights, body.modules()) for body in bodies), strict=True)
+    weights, convolutions, dense = {}, 0, 0
+    for place, same in enumerate(layers):
+        parts = [layer.weight.cpu().double() for layer in same]
+        weight = torch.block_diag(*parts) if place and len(parts) > 1 else torch.cat(parts)
+        bias = torch.cat([layer.bias.cpu().double() for layer in same])
         if place == 0:
             weight = weight / network.scale.cpu().double()
             offset = weight * network.offset.cpu().double()
             bias = bias - offset.flatten(1).sum(1)
-        is_dense = place >= convolutions
-        name = f"dense{place - convolutions}" if is_dense else f"convolution{place}"
+        if weight.ndim == 4:
+            name, convolutions = f"convolution{convolutions}", convolutions + 1
+        else:
+            name, dense = f"dense{dense}", dense + 1
         weights |= _named(name, weight, bias)
-    last = _folded_head(network, dueling and network.state_body is None)
-    return weights | _named(f"dense{len(layers) - convolutions}", *last)
+    return weights | _named(f"dense{dense}", *head)
 
 
-def _folded_head(network: TorchNetwork, dueling: bool) -> tuple[torch.Tensor, torch.Tensor]:
+def _has_weights(module: nn.Module) -> bool:
+    return isinstance(module, nn.Conv2d | nn.Linear)
+
+
+def _folded_head(
+    network: TorchNetwork, dueling: bool, has_two_bodies: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return weight and bias of the last layer, with the value of the state if `dueling`."""
     pair = []
     for kind in ("weight", "bias"):
         array = getattr(network.actions, kind).cpu().double()
         if dueling:
-            array = array - array.mean(0) + getattr(network.state, kind).cpu().double()
+            state = getattr(network.state, kind).cpu().double().expand_as(array)
+            array = array - array.mean(0)
+            is_apart = has_two_bodies and kind == "weight"
+            array = torch.cat([array, state], 1) if is_apart else array + state
         pair.append(array)
     return tuple(pair)
 
@@ -180,7 +195,11 @@ class OwnNetwork:
         self._body = own_body(settings["module"], settings["obs_shape"]).eval()
         tensors = {name: torch.from_numpy(array) for name, array in weights.items()}
         body = {k.removeprefix("body."): v for k, v in tensors.items() if k.startswith("body.")}
-        self._body.load_state_dict(body)
+        try:
+            self._body.load_state_dict(body)
+        except RuntimeError as error:  # its shapes or names
+            problem = f"Its weights do not fit the present {settings['module']!r}"
+            raise OptionError("policy.file", f"{problem}. Restore it, or train again.") from error
         self._head = tensors["dense0.weight"], tensors["dense0.bias"]
 
     @torch.no_grad()

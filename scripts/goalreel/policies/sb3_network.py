@@ -212,7 +212,8 @@ def read_network(path: str, vecnormalize: str | None = None) -> Sb3Network | Non
         and kernels == (_KERNELS if is_image else ())
         and (not is_image or (observed.get("dtype") == "uint8" and statistics is None))
         and (activation == "ReLU" or (activation == "Tanh" and (not is_image or is_bare)))
-        and str(acted.get("start", "0")) == "0"
+        and {str(space.get("start", "0")) for space in (observed, acted)} == {"0"}
+        and str(acted.get("n")) != "1"
     )
     # Layers that older versions shared have other names.
     dense = [weight.shape for weight, _ in layers if weight.ndim == 2]

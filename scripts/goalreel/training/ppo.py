@@ -131,7 +131,8 @@ class Ppo:
         size = settings.batch_size // self._group.size
         updates = 0
         for _ in range(settings.n_epochs):
-            for part in torch.randperm(len(returns), generator=self._rng).split(size):
+            order = torch.randperm(len(returns), generator=self._rng).to(self._device)
+            for part in order.split(size):
                 # `column[part]` takes ten times as long for frames.
                 obs, *rows = (column.index_select(0, part) for column in columns)
                 actions, logs, gains, targets = rows

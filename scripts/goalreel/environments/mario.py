@@ -122,7 +122,7 @@ class MarioEnv(gymnasium.Env):
 
     def advance(self, action: int, frames: int = 1) -> tuple[float, bool]:
         """Play an action for some frames. Return the sum of rewards, and whether the game ended."""
-        total = 0.0
+        total, self.has_died, self.has_flag = 0.0, False, False  # in any of these frames
         for _ in range(frames):
             if not self._stickiness or self.np_random.random() >= self._stickiness:
                 self._action = action
@@ -133,7 +133,9 @@ class MarioEnv(gymnasium.Env):
             moved = moved if -5 <= moved <= 5 else 0  # pipes and new lives move Mario farther
             ticked = min(0, _number(last[_TIME]) - _number(before[_TIME]))
             total += max(-15, moved + ticked - 25 * self.is_dead)
-            if self.is_dead or self.flag_get if self._target else last[_LIVES] == 255:
+            self.has_died |= self.is_dead
+            self.has_flag |= self.flag_get
+            if self.has_died or self.has_flag if self._target else last[_LIVES] == 255:
                 return total, True
             self._skip_scenes()
         return total, False

@@ -93,8 +93,9 @@ class MarioEnvs(Envs):
         rewards, terminated, next_obs, ended = [], [], [], []
         for index, (game, action) in enumerate(zip(self._games, actions.tolist(), strict=True)):
             before = game.base + game.env.x_pos, game.best
-            over = self._play(game, action) or game.idle >= _PATIENCE
-            position, is_flag = game.base + game.env.x_pos, game.env.flag_get
+            # A game of the training also is one life if the environment is the whole game.
+            over = self._play(game, action) or game.env.has_died or game.idle >= _PATIENCE
+            position, is_flag = game.base + game.env.x_pos, game.env.has_flag
             reward = max(-10, min(10, position - before[0])) / _PIXELS + _DECISION
             reward += _FLAG if is_flag else _DEATH if over else 0.0
             rewards.append(reward)

@@ -12,7 +12,8 @@ def train(spec, policy, table, metrics, plot, saved):
     from goalreel.training import training
     from goalreel.training.progress import plot_progress
 
-    trained = training.train(spec.config, saved, spec.code)
+    files = {f"file {name}": digest for name, digest in spec.value.get("files", {}).items()}
+    trained = training.train(spec.config, saved, {"code": spec.code, **files})
     summary = training.write_results(policy, table, metrics, trained, spec)
     plot_progress(plot, trained.record.rows, spec.config["env"], spec.text)
     saved.unlink(missing_ok=True)

@@ -4,12 +4,15 @@ import json
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import gymnasium
 import numpy as np
 import pytest
+from project import REPOSITORY
 
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 
@@ -129,6 +132,43 @@ def test_lost_process_ends_the_training_with_a_message(tmp_path, delay):
         train(configured(CART, **options), tmp_path / "checkpoint.pt")
     thread.join()
     assert not multiprocessing.active_children()
+
+
+def test_edited_file_of_the_user_does_not_resume(tmp_path):
+    config, saved = configured(CART, total_timesteps=10**7, eval_freq=10**7), tmp_path / "a.pt"
+    with pytest.raises(Stopped):
+        stop = threading.Timer(5, os.kill, (os.getpid(), signal.SIGTERM))
+        stop.start()
+        train(config, saved, {"file net.py": "one"})
+    with pytest.raises(GoalreelError, match="Cannot resume .*\n  file net.py is 'one', not 'two'"):
+        train(config, saved, {"file net.py": "two"})
+
+
+def test_full_disk_does_not_end_a_training(tmp_path):
+    """PyTorch's writer raises no OSError."""
+    program = """
+import resource, signal, sys, torch
+from pathlib import Path
+from goalreel.training.checkpoint import write_checkpoint
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6))
+try:
+    write_checkpoint(Path(sys.argv[1]), {}, {"weights": torch.zeros(10**6)}, [])
+except OSError:
+    print("caught")
+"""
+    command = [sys.executable, "-c", program, tmp_path / "a.pt"]
+    given = {"cwd": REPOSITORY / "scripts", "capture_output": True, "text": True, "check": True}
+    assert subprocess.run(command, **given).stdout == "caught\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_iteration_may_pass_several_checkpoints(tmp_path):
+    options = {"total_timesteps": 1024, "eval_freq": 100, "n_eval_episodes": 2}
+    record = train(configured(CART, **options, checkpoints=[0, 100, 300]), tmp_path / "a.pt").record
+    assert {0, 100, 300, 1024} <= record.kept.keys()
+    steps = [evaluation.checkpoint_step for evaluation in record.evaluations]
+    assert steps == sorted(steps) and len(steps) == len(set(steps))
 
 
 def test_threshold_ends_a_training(tmp_path):

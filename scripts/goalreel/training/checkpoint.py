@@ -34,7 +34,10 @@ def write_checkpoint(path: Path, identity: Mapping, state: Mapping, parts: list[
     known = json.loads(canonical(dict(identity)))  # PyTorch reads no classes of a spec
     content = _KIND | {"identity": known, "state": dict(state), "parts": parts}
     with replacing(path) as temporary:
-        torch.save(content, temporary)
+        try:
+            torch.save(content, temporary)
+        except RuntimeError as error:  # of its writer in C++, such as on a full disk
+            raise OSError(str(error).partition("\n")[0]) from error
         with zipfile.ZipFile(temporary, "a") as archive:
             archive.comment = bytes(LENGTH)
         write_trailer(temporary)

@@ -88,13 +88,13 @@ def _changed(weights: Mapping, change) -> dict:
 class Session:
     """One session of a process, whose `run` is called once."""
 
-    def __init__(self, group: Group, config: Mapping, saved: Path, code: str):
+    def __init__(self, group: Group, config: Mapping, saved: Path, code: Mapping[str, str]):
         """Make the task and the algorithm, and restore them if there is a checkpoint."""
         # Raises GoalreelError if the settings are wrong, or if the checkpoint is of others.
         self.settings = settings = Settings(**config["train"])
         self.task = task = make_task(config, settings)
         self._group, self._saved, self.record = group, saved, Record()
-        self._identity = {k: v for k, v in config.items() if k != "train"} | {"code": code}
+        self._identity = {k: v for k, v in config.items() if k != "train"} | dict(code)
         self._identity |= {f"train.{k}": v for k, v in vars(settings).items() if k not in FREE}
         state = None
         if saved.exists():
@@ -150,7 +150,8 @@ class Session:
                 if not self._evaluate(progress) and log:
                     self._log(progress)
                 if save:
-                    self.save()
+                    if said := self.save():
+                        say(said.strip())
                     written = now
         return True
 
@@ -165,12 +166,16 @@ class Session:
         passed = [step for step in self._due if step <= record.decisions]
         if not passed:
             return False
-        self._due, step = self._due[len(passed) :], passed[-1]
+        self._due, last = self._due[len(passed) :], passed[-1]
         seconds, games = record.seconds, evaluate(self.network, self.task, settings, self._group)
-        record.evaluations.append(Evaluation(step, seconds, games))
         dueling = settings.algorithm == "dqn" and settings.dueling
-        record.kept[step] = weights_for_acting(self.network, dueling)
-        needed = {*settings.checkpoints, record.best.checkpoint_step, step}
+        weights = weights_for_acting(self.network, dueling)
+        # An iteration may pass several checkpoints.
+        for step in {*passed} & {*settings.checkpoints, last}:
+            record.evaluations.append(Evaluation(step, seconds, games))
+            record.kept[step] = weights
+        record.evaluations.sort(key=lambda evaluation: evaluation.checkpoint_step)
+        needed = {*settings.checkpoints, record.best.checkpoint_step, last}
         record.kept = {step: weights for step, weights in record.kept.items() if step in needed}
         record.seconds = time.monotonic() - self._began
         self._log(progress, record.evaluations[-1])

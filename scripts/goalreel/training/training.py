@@ -17,18 +17,19 @@ from goalreel.training.progress import write_rows
 from goalreel.training.session import Evaluation, Session
 
 
-def train(config: Mapping, saved: Path, code: str = "") -> Session:
+def train(config: Mapping, saved: Path, code: Mapping[str, str] = {}) -> Session:  # noqa: B006
     """Train, or resume a training if its checkpoint exists, and return its last session.
 
     `config` has the options of the environment, and `train` without `null`. The checkpoint `saved`
-    must have the same `code`, the fingerprint of the program. Raises GoalreelError if the options
-    are wrong or not the checkpoint's, a process ended, or a signal stopped the training.
+    must have the same `code`, fingerprints of the program and the user's files by name. Raises
+    GoalreelError if the options are wrong or not the checkpoint's, a process ended, or a signal
+    stopped the training.
     """
     with interrupts() as asked:
         return run_group(config["train"]["processes"], _train, dict(config), saved, code, asked)
 
 
-def _train(group: Group, config: Mapping, saved: Path, code: str, asked: list) -> Session:
+def _train(group: Group, config: Mapping, saved: Path, code: Mapping, asked: list) -> Session:
     """Train as one process of a group."""
     torch.set_num_threads(config["train"]["threads"])  # also on more or fewer cores
     session = Session(group, config, saved, code)

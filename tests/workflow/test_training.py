@@ -58,6 +58,18 @@ def trains(**options) -> dict:
         ),
         (trains(screen_size=42), "train.screen_size: '42' is for frames, but CartPole-v1 has"),
         (trains(network="no_such:make"), "train.network: No module 'no_such' for 'no_such:make'."),
+        (
+            trains(network="numpy.py:make"),
+            "train.network: No module 'numpy.py' for 'numpy.py:make'.",
+        ),
+        (
+            trains(algorithm="dqn", total_timesteps=500),
+            "train.learning_starts: '1000' decisions are the whole training. Use less than total_",
+        ),
+        (
+            CART | {"env": "MountainCar-v0", "max_episode_steps": 12},
+            "max_episode_steps: '12' cuts each episode after one decision, and DQN learns nothing",
+        ),
         (trains(algorithm="sarsa"), "train.algorithm: 'sarsa' is not allowed. Use dqn or ppo."),
         (
             trains(checkpoints=[0, 500]) | {"policy": {"name": "trained", "checkpoint": 501}},

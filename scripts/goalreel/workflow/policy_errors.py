@@ -61,10 +61,17 @@ def training_errors(config: Mapping) -> Errors:
         problem = f"'{section['batch_size']}' is more than the decisions between updates"
         yield "train.batch_size", f"{problem}. Use at most n_steps * n_envs ({collected})."
     module, _, own = own_network(config["policy"], section).partition(":")
-    if own and PathFinder.find_spec(module, [*sys.path, str(Path.cwd())]) is None:
+    package, places = module.partition(".")[0], [*sys.path, str(Path.cwd())]
+    if own and (module.endswith(".py") or PathFinder.find_spec(package, places) is None):
         missing = ModuleNotFoundError(name=module)
         yield "train.network", not_imported(section["network"], missing)
-    total = section["total_timesteps"]
+    total, limit = section["total_timesteps"], config["max_episode_steps"]
+    if algorithm == "dqn" and section["learning_starts"] >= total:
+        problem = f"'{section['learning_starts']}' decisions are the whole training"
+        yield "train.learning_starts", f"{problem}. Use less than total_timesteps ({total:,})."
+    if algorithm == "dqn" and limit and limit <= section["frame_skip"]:
+        problem = f"'{limit}' cuts each episode after one decision, and DQN learns nothing of it"
+        yield "max_episode_steps", f"{problem}. Use more than frame_skip ({section['frame_skip']})."
     kept = {total, *(number for number in section["checkpoints"] if number < total)}
     if isinstance(step, int) and step not in kept:
         fix = f"Add {step} to train.checkpoints" if step < total else "Raise train.total_timesteps"

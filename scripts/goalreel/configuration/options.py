@@ -175,7 +175,7 @@ class Train(Section):
     seed: Seed = 7
     eval_freq: integer(100, 10**11) | None = None
     n_eval_episodes: integer(1, 1000) | None = None
-    checkpoints: listed(integer(0, 10**11), "an increasing list of numbers") | None = None
+    checkpoints: listed(integer(0, 10**11), "a list of numbers") | None = None
     reward_threshold: number(title="a number") | None = None
     attempts: integer(1, 1000) | None = None
     n_steps: integer(1, 10**6) | None = None

@@ -42,7 +42,9 @@ def renders_again(function: Callable) -> Callable:
 def is_mujoco(env) -> bool:
     """Return whether Gymnasium's own renderer of MuJoCo renders an unwrapped environment."""
     base = sys.modules.get("gymnasium.envs.mujoco.mujoco_env")
-    return base is not None and getattr(type(env), "render", None) is base.MujocoEnv.render
+    if base is None or getattr(type(env), "render", None) is not base.MujocoEnv.render:
+        return False
+    return type(env.mujoco_renderer).__module__ == "gymnasium.envs.mujoco.mujoco_rendering"
 
 
 def use_context(env) -> object:

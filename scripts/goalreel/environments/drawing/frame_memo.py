@@ -70,8 +70,7 @@ class FrameMemo:
         if kind.__module__ in _TOY_TEXT_KEYS:
             key = _TOY_TEXT_KEYS[kind.__module__](unwrapped)
             if key not in self._frames:
-                pixels = _render_taxi(unwrapped) if kind.__name__ == "TaxiEnv" else env.render()
-                self._frames[key] = self._reader.read(pixels)
+                self._frames[key] = self._reader.read(env.render())
             return self._frames[key]
         if (kind.__module__, kind.__name__) == ("gymnasium.envs.box2d.lunar_lander", "LunarLander"):
             scene = self._scene(LunarLanderScene, unwrapped, unwrapped.sky_polys)
@@ -138,21 +137,3 @@ def _visible_cells(env, image: np.ndarray) -> np.ndarray:
     seen = np.rot90(image[..., 0].T, -1 - env.agent_dir) > 0
     visible[top + size : top + 2 * size, left + size : left + 2 * size] = seen & env.highlight
     return visible[size:-size, size:-size]
-
-
-def _render_taxi(env) -> np.ndarray:
-    """Return a Taxi frame. It blends the background once and reads all pixels at once."""
-    # Gymnasium blends it for each frame and transposes the pixels, which takes 90% of its time.
-    import pygame
-    from gymnasium.envs.toy_text.taxi import BACKGROUND_POS, CANVAS_COLOR
-
-    if env.background_img is None:
-        env.render()  # loads the image
-        opaque = env.window.copy()
-        opaque.fill(CANVAS_COLOR)
-        opaque.blit(env.background_img, BACKGROUND_POS)
-        place = env.background_img.get_rect(topleft=BACKGROUND_POS).clip(opaque.get_rect())
-        env.background_img = opaque.subsurface(place).copy()
-    env._render_gui("")  # draws, but returns nothing
-    pixels = pygame.image.tobytes(env.window, "RGB")
-    return np.frombuffer(pixels, np.uint8).reshape(*env.window.get_size()[::-1], 3)

@@ -5,6 +5,7 @@ raster order, and a `BlockReader` makes one from pixels. Blocks at an odd border
 last row and column.
 """
 
+from collections.abc import Callable
 from functools import reduce
 from itertools import islice
 from typing import NamedTuple
@@ -86,11 +87,18 @@ class BlockFrame(NamedTuple):
 class BlockReader:
     """Convert successive frames to BlockFrames, adding only blocks that changed."""
 
-    def __init__(self, store: BlockStore, channels: int = 3, limit: int | None = None):
+    def __init__(
+        self,
+        store: BlockStore,
+        channels: int = 3,
+        limit: int | None = None,
+        add: Callable[[np.ndarray], list[int]] | None = None,
+    ):
         # channels: 4 if a byte that is not shown follows each color
         # limit: of blocks; the reader then continues with another store
+        # add: adds blocks of another number of channels, (n, 16, 16 * channels), to the store
         self._store, self._size = store, (0, 0)
-        self._channels, self._limit = channels, limit
+        self._channels, self._limit, self._add = channels, limit, add or store.add_pixels
 
     def _allocate(self, size: tuple[int, int]) -> None:
         self._size, (height, width) = size, size
@@ -98,7 +106,7 @@ class BlockReader:
         self._bytes = width * self._channels
         # The widest integer that divides a row, e.g. 64 bits if the width is a multiple of 8.
         # Four channels may be a window of a wider image, which begins at any pixel.
-        widths = ("u8", "u4", "u2", "u1") if self._channels == 3 else ("u4",)
+        widths = ("u4",) if self._channels == 4 else ("u8", "u4", "u2", "u1")
         self._word = next(t for t in widths if self._bytes % int(t[1]) == 0)
         words, each = self._bytes // int(self._word[1]), row // int(self._word[1])
         shape = rows * SIDE, columns * row
@@ -119,6 +127,7 @@ class BlockReader:
         # The array may be reused afterwards.
         if self._limit and len(self._store) > self._limit:
             self._store, self._size = BlockStore(), (0, 0)
+            self._add = self._store.add_pixels
         is_first = frame.shape[:2] != self._size
         if is_first:
             self._allocate(frame.shape[:2])
@@ -144,6 +153,6 @@ class BlockReader:
             self._last[height:] = self._last[height - 1]
             self._numbers = self._numbers.copy()
             blocks = self._blocks[row, column]
-            blocks = blocks if self._channels == 3 else rgb(blocks.view(np.uint32))
-            self._numbers[places] = self._store.add_pixels(blocks)
+            blocks = rgb(blocks.view(np.uint32)) if self._channels == 4 else blocks
+            self._numbers[places] = self._add(blocks)
         return BlockFrame(self._size, self._numbers, self._store)

@@ -9,6 +9,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import io
 import json
 import math
 import numbers
@@ -17,6 +18,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping
+from importlib.machinery import PathFinder
 from modulefinder import ModuleFinder
 from pathlib import Path
 
@@ -31,6 +33,7 @@ _DM_CONTROL = re.compile(r"(?:dm_control/)?([a-z_]+-[a-z_]+)")
 # Environments without a time limit whose episodes end only at a goal. ALE, MiniGrid and Blackjack
 # also have none in Gymnasium's registry, but end by themselves.
 _ENDLESS = re.compile(r"(tabular/)?CliffWalking(Slippery)?-v\d+")
+_SOURCE, _PACKAGE_FOLDER = 1, 5  # kinds of modules in ModuleFinder
 PETTING_ZOO = ("parallel_env", "env")  # the functions of a module that make its environment
 
 
@@ -291,12 +294,19 @@ def environment_files(env: str, wrappers: Collection[str] = ()) -> dict[str, str
         return {}
     digests = {}
     for name in sorted(_modules(env, wrappers)):
-        if (path := _file_of(name)) and not _is_installed(path):
-            # The folder of the top package, or of a module without one.
-            root = Path(path).parents[name.count(".") + path.endswith("__init__.py")]
-            files = with_imports(Path(path), root, name)
-            digests |= {file.relative_to(root).as_posix(): sha256_of(file) for file in files}
+        digests |= module_files(name)
     return digests
+
+
+def module_files(name: str) -> dict[str, str]:
+    """Return the sha256 of a user's module and of those that it imports, {} if it is installed."""
+    path = _file_of(name)
+    if not path or _is_installed(path):
+        return {}
+    # The folder of the top package, or of a module without one.
+    root = Path(path).parents[name.count(".") + path.endswith("__init__.py")]
+    files = with_imports(Path(path), root, name)
+    return {file.relative_to(root).as_posix(): sha256_of(file) for file in files}
 
 
 def with_imports(path: Path, root: Path | None = None, module: str = "") -> list[Path]:
@@ -305,12 +315,29 @@ def with_imports(path: Path, root: Path | None = None, module: str = "") -> list
     root: the file's folder if None
     module: the file's full name, if it is one of a package
     """
-    finder = ModuleFinder([str(root or path.parent)])
+    finder = _ImportFinder([str(root or path.parent)])
     # The job reports these errors, with a traceback.
     with contextlib.suppress(ImportError, SyntaxError, RecursionError, MemoryError):
         finder.import_hook(module) if module else finder.run_script(str(path))  # only read it
     modules = finder.modules.values()
-    return sorted({path, *(Path(found.__file__) for found in modules if found.__file__)})
+    files = {Path(found.__file__) for found in modules if found.__file__}
+    return sorted({path, *filter(Path.is_file, files)})
+
+
+class _ImportFinder(ModuleFinder):
+    """A finder that also follows folders without `__init__.py`."""
+
+    def find_module(self, name: str, path: list[str] | None, parent: object = None) -> tuple:
+        """Return a file or None, a path, and the kind of the module, as the standard library."""
+        try:
+            return super().find_module(name, path, parent)
+        except AttributeError:  # of a folder without it
+            (folder, *_) = PathFinder.find_spec(name, path or self.path).submodule_search_locations
+            return None, folder, ("", "", _PACKAGE_FOLDER)
+        except ImportError:
+            if name != "__init__":
+                raise
+            return io.BytesIO(), path[0], ("", "rb", _SOURCE)
 
 
 def _file_of(module: str) -> str | None:
@@ -318,7 +345,7 @@ def _file_of(module: str) -> str | None:
     if module in sys.modules:
         return getattr(sys.modules[module], "__file__", None)
     top, *names = module.split(".")
-    found = importlib.util.find_spec(top)
+    found = PathFinder.find_spec(top, [*sys.path, str(Path.cwd())])
     if found is None or not names:
         return found and found.origin
     paths = [Path(folder, *names) for folder in found.submodule_search_locations or ()]

@@ -201,3 +201,14 @@ def test_ids_with_own_options_of_drawing_are_not_plain_mujoco():
     gymnasium.register("Timed-v0", reacher, additional_wrappers=(wrapper,))
     ids = ("Reacher-v5", "Contacts-v0", "Timed-v0", "CartPole-v1")
     assert [gymnasium_ids.is_mujoco(env) for env in ids] == [True, False, False, False]
+
+
+def test_imports_from_folders_without_init_are_found(tmp_path):
+    (tmp_path / "helpers/deep").mkdir(parents=True)
+    (tmp_path / "helpers/util.py").write_text("from helpers.deep import more\nimport last\n")
+    (tmp_path / "helpers/deep/more.py").write_text("")
+    (tmp_path / "last.py").write_text("")
+    (tmp_path / "toy.py").write_text("from helpers.util import last\n")
+    found = gymnasium_ids.with_imports(tmp_path / "toy.py")
+    names = {path.relative_to(tmp_path).as_posix() for path in found}
+    assert names == {"toy.py", "last.py", "helpers/util.py", "helpers/deep/more.py"}

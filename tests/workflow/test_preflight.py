@@ -101,6 +101,19 @@ def test_file_that_a_policy_opens_is_watched(project):
 
 
 @pytest.mark.slow
+def test_file_that_an_environment_opens_is_watched(project):
+    level = project.folder / "level.json"
+    level.write_text("1", encoding="ascii")
+    code = ENV.replace("self.steps = 0", "self.steps = int(open('level.json').read())")
+    config = played(project)
+    (project.folder / "bad.py").write_text(code, encoding="ascii")
+    project.run(config=config)
+    assert project.jobs(config=config) == {}
+    level.write_text("2", encoding="ascii")
+    assert project.jobs(config=config)["simulate"] == 1
+
+
+@pytest.mark.slow
 def test_shard_of_slow_episodes_takes_at_most_a_minute(project):
     config = played(project, env_kwargs="{fails: hurry}", max_episode_steps=1000)
     assert project.jobs(config=config)["simulate"] == 3

@@ -110,8 +110,7 @@ def main() -> None:
     sys.addaudithook(lambda event, args: event == "open" and opened.add(args))
     try:
         seconds, renderer = _play(config, answer_path.parent)
-        files = _own(opened, config) if config["policy"]["name"] == "python" else {}
-        answer = {"files": files, "episode_s": seconds}
+        answer = {"files": _own(opened, config), "episode_s": seconds}
         answer["render_fps"] = environment_fps(config["env"], config["env_kwargs"])
         answer["opengl"] = renderer
     except GoalreelError as error:
@@ -121,7 +120,11 @@ def main() -> None:
 
 
 def _own(opened: set, config: Mapping) -> dict[str, str]:
-    """Return the sha256 of the user's files among (path, mode, flags) that were opened to read."""
+    """Return the sha256 of the user's files among (path, mode, flags) that were opened to read.
+
+    Only a policy in Python has files outside of the working directory: data of packages, such as
+    ROMs, have different places on different machines.
+    """
     files = {}
     for path, mode, flags in list(opened):  # the loop opens more files
         written = set(mode) & set("wax+") if mode else flags & (os.O_WRONLY | os.O_RDWR)
@@ -132,10 +135,11 @@ def _own(opened: set, config: Mapping) -> dict[str, str]:
             whole = Path(importlib.util.source_from_cache(str(whole)))
         is_package = bool(_PACKAGES.intersection(whole.parts))
         is_system = any(whole.is_relative_to(folder) for folder in _SYSTEM)
-        if whole.is_file() and not (is_package or is_system):
-            here = whole.is_relative_to(Path.cwd())
+        here = whole.is_relative_to(Path.cwd())
+        is_own = here or config["policy"]["name"] == "python"
+        if whole.is_file() and is_own and not (is_package or is_system):
             files[str(whole.relative_to(Path.cwd()) if here else whole)] = sha256_of(whole)
-    files.pop(os.path.normpath(config["policy"]["file"]), None)
+    files.pop(os.path.normpath(config["policy"].get("file") or ""), None)
     return dict(sorted(files.items()))
 
 

@@ -219,9 +219,9 @@ def _findings(
 ) -> dict[str, dict]:
     """Return the options that the first steps of each run set, by its name.
 
-    `policy.extra_files` gets the files that the policy opens. Unless the user sets them,
-    `shard_size` keeps a job below a minute, and `film.fps` is the environment's own. If the first
-    steps of such a run are known, the environment is not imported.
+    `policy.extra_files` gets the files that the policy and the environment open. Unless the user
+    sets them, `shard_size` keeps a job below a minute, and `film.fps` is the environment's own. If
+    the first steps of such a run are known, the environment is not imported.
     """
     kept, first_steps = user_cache_path("goalreel") / "preflight", {}
     with ThreadPoolExecutor() as pool:
@@ -248,7 +248,7 @@ def _options_by(steps: Mapping, config: Mapping, user_options: Mapping) -> dict:
     if name := steps.get("opengl"):
         found["render"] = {**config["render"], "opengl": config["render"]["opengl"] or name}
     if opened := steps.get("files"):
-        files = list(dict.fromkeys([*policy["extra_files"], *opened]))
+        files = list(dict.fromkeys([*policy.get("extra_files", ()), *opened]))
         found["policy"] = dict(policy) | {"extra_files": files}
     if steps and user_options.get("shard_size") is None:
         most = int(_SHARD_SECONDS / max(steps.get("episode_s", 0), 1e-9))

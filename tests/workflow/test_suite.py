@@ -173,6 +173,12 @@ def test_axes_become_rows_and_columns_of_the_page():
         ("CartPole-v1", "ppo", "1"),
         ("CartPole-v1", "ppo", "2"),
     ]
+    # A policy without a training is no training.
+    assert places(env=envs[:1], training_seed=[1, 2], policy=["random", "trained"]) == [
+        ("CartPole-v1", "random", None),
+        ("CartPole-v1", "trained", "1"),
+        ("CartPole-v1", "trained", "2"),
+    ]
     listed = {"a": {"env": envs[0], "policy": "random"}, "b": {"env": envs[0], "policy": "random"}}
     assert places(runs=listed) == [("CartPole-v1", "a", None), ("CartPole-v1", "b", None)]
 
@@ -192,7 +198,9 @@ def test_axes_become_rows_and_columns_of_the_page():
         ({"results": ["a", "b"]}, "cannot differ"),
         ({"suite": [1]}, "cannot differ"),
         ({"env": ["CartPole-v1"], "training_seed": [1, 2]}, "No value has {training_seed}"),
+        ({"policy": ["random"], "train.seed": [1, 2]}, "No value has {training_seed}"),
         ({"checkpoint": "nowhere/*_steps.zip"}, "No file matches"),
+        ({"checkpoint": "logs/**model_*.zip"}, "suite.checkpoint: .*Correct 'logs/"),
         ({"rl_zoo": "nowhere"}, "has no model"),
     ],
 )

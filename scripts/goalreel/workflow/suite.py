@@ -60,11 +60,13 @@ def expand(user_options: Mapping) -> dict[str, SuiteRun]:
             if "training_seed" in changes and _is_trained_here(run):
                 run = with_option(run, "train.seed", changes["training_seed"])
             runs[folder] = _place(run, labels)
-        has_seeds = "training_seed" in suite and "{training_seed}" not in str(suite)
+        axis = next((axis for axis in _SEEDS if axis in suite), None)
+        has_seeds = axis and "{training_seed}" not in str(suite)
         if has_seeds and not any(_is_trained_here(run.options) for run in runs.values()):
             problem = "No value has {training_seed}, so all trainings are the same"
             fix = "Write file: logs/{training_seed}.zip, or policy: [trained]."
-            raise OptionError("suite.training_seed", f"{problem}. {fix}")
+            raise OptionError(f"suite.{axis}", f"{problem}. {fix}")
+        runs = _without_copies(runs)
         if not runs:
             raise OptionError("suite", "It has no runs. Write suite={env: [A, B]}.")
     except OptionError as error:
@@ -75,6 +77,19 @@ def expand(user_options: Mapping) -> dict[str, SuiteRun]:
         if cells[run.row, run.column, run.training_seed] > 1:
             runs[name] = replace(run, column=name)
     return runs
+
+
+def _without_copies(runs: Mapping[str, SuiteRun]) -> dict[str, SuiteRun]:
+    """Return runs with one of each policy that is the same for all seeds of trainings."""
+    kept, found = {}, {}
+    for name, run in runs.items():
+        played = {k: v for k, v in run.options.items() if k not in ("results", "train")}
+        first = found.setdefault(str(played), name)
+        if run.training_seed is None or _is_trained_here(run.options) or first == name:
+            kept[name] = run
+        else:
+            kept[first] = replace(kept[first], training_seed=None)
+    return kept
 
 
 def _place(options: dict, labels: Mapping[str, str]) -> SuiteRun:
@@ -161,7 +176,11 @@ def _label(value: object) -> str:
 def _checkpoints(pattern: str) -> dict[str, object]:
     """Return the files that match a pattern, by their number of steps in ascending order."""
     root, files = Path(pattern).anchor, {}
-    for path in sorted(Path(root).glob(pattern.removeprefix(root))):
+    try:
+        paths = sorted(Path(root).glob(pattern.removeprefix(root)))
+    except (ValueError, NotImplementedError) as error:
+        raise OptionError("suite.checkpoint", f"{error}. Correct {quoted(pattern)}.") from None
+    for path in paths:
         if found := _STEPS.findall(path.stem):
             if other := files.get(int(found[-1])):
                 problem = f"{other} and {path} have the same steps. Name files of one training."

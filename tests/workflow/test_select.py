@@ -162,7 +162,7 @@ def test_returns_that_are_no_numbers_are_not_ranked():
     played = outcomes([5, 3])
     played = replace(played, rows=replace(played.rows, return_=np.array([5, np.nan])))
     with pytest.raises(
-        GoalreelError, match=r"^film.select: .* seed 1 has no return \(NaN\)\. Corr"
+        GoalreelError, match=r"^env: .* seed 1 has the return NaN, and cannot be ranked\. Corr"
     ):
         choose_episodes({"worst": 1}, "terminated", played)
 

@@ -86,6 +86,9 @@ def compare_pairs(runs: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[pd.Se
         row = {"a": a.name, "b": b.name, "seeds": len(both), "sentence": "no common seeds"}
         row["unpaired"] = len(a.table) + len(b.table) - 2 * len(both)
         if len(both):
+            if not (finite := np.isfinite(returns).all(axis=0)).all():
+                problem = f"The return of seed {both.index[~finite][0]} is not finite"
+                raise GoalreelError(f"compare: {problem}. Correct the environment's rewards.")
             found = paired_difference(*returns)
             row |= vars(found) | vars(found.mean) | {"mean": found.mean.value}
             row["sentence"] = found.sentence(a.name, b.name)

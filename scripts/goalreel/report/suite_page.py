@@ -42,7 +42,13 @@ class _Cell:
         return [run for run in self.runs if run["state"] == "finished"]
 
     def means(self) -> list[float]:
-        return [run["mean"] for run in self.finished]
+        return [run["mean"] for run in self.finished if run["mean"] is not None]
+
+    def sample(self) -> Sequence[float]:
+        """Return the means of trainings, or the returns of a policy without any."""
+        if len(self.runs) > 1:
+            return self.means()
+        return [] if self.returns is None else self.returns.tolist()
 
     def estimate(self, name: str, low: str, high: str) -> Interval | None:
         """Return the interval of a column of suite.csv, None without values."""
@@ -143,7 +149,7 @@ def _read(folder: Path, run: Mapping) -> tuple[dict, pd.Series | None]:
     rows = read_table(path / "episodes.csv", ("seed", "return"))
     if len(rows) < summary["episodes"]:  # a film of chosen episodes
         rows = read_table(path / "played.csv", ("seed", "return"))
-    seeded = rows[rows["seed"] >= 0].drop_duplicates("seed")
+    seeded = rows[(rows["seed"] >= 0) & np.isfinite(rows["return"])].drop_duplicates("seed")
     return record, seeded.set_index("seed")["return"]
 
 
@@ -154,7 +160,8 @@ def _address(folder: Path, file: Path | None) -> str | None:
 
 def _row(folder: Path, label: str, cells: dict[str, _Cell], names: Mapping[str, str]) -> dict:
     """Return a row: its cells with their marks, the pairs, and the film of the deciding seeds."""
-    means = {c: cell.estimate("mean", "low", "high") for c, cell in cells.items() if cell.finished}
+    found = {c: cell.estimate("mean", "low", "high") for c, cell in cells.items()}
+    means = {c: mean for c, mean in found.items() if mean is not None}
     ranked = sorted(means, key=lambda column: means[column].value, reverse=True)
     found = {
         (a, b): _difference(cells[b], cells[a])
@@ -194,8 +201,8 @@ def _filmed_seeds(table: Path) -> list[dict[str, str]]:
 def _difference(a: _Cell, b: _Cell) -> PairedDifference | None:
     """Return the difference B - A of two cells, None if they cannot be compared."""
     if len(a.runs) > 1 or len(b.runs) > 1:
-        is_enough = min(len(a.finished), len(b.finished)) > 1
-        return statistics.trainings_difference(a.means(), b.means()) if is_enough else None
+        values = a.sample(), b.sample()
+        return statistics.trainings_difference(*values) if min(map(len, values)) > 1 else None
     shared = a.returns.index.intersection(b.returns.index, sort=True)
     both = a.returns[shared], b.returns[shared]
     return None if shared.empty else statistics.paired_difference(*both)

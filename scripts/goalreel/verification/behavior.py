@@ -5,6 +5,7 @@ Those of a trace have 6 bits: of 64 differences, one appears only at the next ch
 """
 
 import hashlib
+import math
 import platform
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -71,6 +72,8 @@ class PlayedEpisode(NamedTuple):
         """Return the first difference from the locked episode, None if there is none."""
         steps, frames = len(locked.trace) // 3, len(locked.frames) // _FRAME
         now, found = self.lock(steps, frames), partial(Difference, locked.seed)
+        if math.isnan(now.return_) and math.isnan(locked.return_):
+            now = now._replace(return_=locked.return_)  # a tuple compares the same object as equal
         if now == locked:
             return None
         if now._replace(frames=locked.frames) == locked:

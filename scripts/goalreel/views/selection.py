@@ -7,7 +7,7 @@ import numpy as np
 from goalreel.errors import GoalreelError, pluralize
 from goalreel.simulation.played_episodes import PlayedEpisodes
 from goalreel.simulation.reaches import has_reached
-from goalreel.views.triggers import select_episodes
+from goalreel.views.triggers import check_returns, select_episodes
 
 _NEAR = 0.1  # standard deviations within which returns, or steps, are alike
 _ITERATIONS = 25  # at most, of k-means
@@ -26,10 +26,7 @@ def choose_episodes(
     (kind,), rows = options.keys() - {"by"}, played.rows
     by_steps = options.get("by") == "steps"
     values = rows.steps if by_steps else rows.return_
-    if np.isnan(values).any():
-        seed = rows.seed[np.isnan(values).argmax()]
-        problem = f"The episode of seed {seed} has no return (NaN)"
-        raise GoalreelError(f"film.select: {problem}. Correct the environment's rewards.")
+    check_returns(rows)
     if kind == "failed":
         has_failed = ~has_reached(success, rows.terminated, rows.truncated, rows.return_)
         alike = np.full(len(played), has_failed.sum())

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from goalreel.errors import GoalreelError
 from goalreel.recorders.schedule import capped_cubic_video_schedule
 from goalreel.simulation.trajectories import Attempts
 
@@ -28,6 +29,7 @@ def select_episodes(trigger: str | Sequence[int] | Mapping | None, rows: Attempt
         return np.intersect1d(numbers, np.array(trigger, np.int64))
     if "every" in trigger:
         return numbers[:: trigger["every"]]
+    check_returns(rows)
     # The best first: highest return, or fewest steps. Ties keep their order.
     cost = -rows.return_ if trigger.get("by", "return") == "return" else rows.steps
     ranking = np.argsort(cost, kind="stable")
@@ -39,6 +41,14 @@ def select_episodes(trigger: str | Sequence[int] | Mapping | None, rows: Attempt
         start = max((len(ranking) - trigger["median"]) // 2, 0)
         picked = ranking[start : start + trigger["median"]]
     return np.sort(picked)
+
+
+def check_returns(rows: Attempts) -> None:
+    """Raise GoalreelError if a return is no number, so that episodes cannot be ranked."""
+    if np.isnan(rows.return_).any():
+        seed = rows.seed[np.isnan(rows.return_).argmax()]
+        problem = f"The episode of seed {seed} has the return NaN, and cannot be ranked"
+        raise GoalreelError(f"env: {problem}. Correct the environment's rewards.")
 
 
 def select_steps(trigger: Sequence[int] | Mapping | None, total: int) -> np.ndarray:

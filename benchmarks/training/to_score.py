@@ -1,6 +1,6 @@
 """Minutes that trainings need for a mean return of 18 in Pong with sticky actions.
 
-Every 25,000 decisions, if the mean of the latest 20 games is at least 10, the greedy policy plays
+Every 100,000 decisions, if the mean of the latest 20 games is at least 10, the greedy policy plays
 30 games from seeds that are the same each time. The clocks of wall time and CPU time, which is that
 of all processes, stop meanwhile. A training ends with a mean of 18, or, with a last evaluation,
 after --minutes of CPU time.
@@ -34,7 +34,7 @@ from benchmarks.harness import TRAINING_PACKAGES, cpu_times, parser, row_process
 from benchmarks.training.peers import learn_by_sb3
 from benchmarks.training.pong import LATEST, goalreel
 
-SOLVED, HOPEFUL, EVERY = 18, 10, 25_000  # mean returns; decisions
+SOLVED, HOPEFUL, EVERY = 18, 10, 100_000  # mean returns; decisions
 HEADER = ("program", "seed", "minutes", "CPU minutes", "decisions", "mean return")
 NOTE = (
     "The time of evaluations is excluded. CPU minutes are those of all processes of a training. A "

@@ -141,9 +141,10 @@ def weights_for_acting(network: TorchNetwork, dueling: bool = False) -> dict[str
     if network.is_own:
         state = {f"body.{k}": v.cpu().numpy().copy() for k, v in network.body.state_dict().items()}
         return state | _named("dense0", *head)
-    layers = zip(*(filter(_has_weights, body.modules()) for body in bodies), strict=True)
+    kinds = nn.Conv2d | nn.Linear
+    pairs = ([part for part in body.modules() if isinstance(part, kinds)] for body in bodies)
     weights, convolutions, dense = {}, 0, 0
-    for place, same in enumerate(layers):
+    for place, same in enumerate(zip(*pairs, strict=True)):
         parts = [layer.weight.cpu().double() for layer in same]
         weight = torch.block_diag(*parts) if place and len(parts) > 1 else torch.cat(parts)
         bias = torch.cat([layer.bias.cpu().double() for layer in same])
@@ -157,10 +158,6 @@ def weights_for_acting(network: TorchNetwork, dueling: bool = False) -> dict[str
             name, dense = f"dense{dense}", dense + 1
         weights |= _named(name, weight, bias)
     return weights | _named(f"dense{dense}", *head)
-
-
-def _has_weights(module: nn.Module) -> bool:
-    return isinstance(module, nn.Conv2d | nn.Linear)
 
 
 def _folded_head(

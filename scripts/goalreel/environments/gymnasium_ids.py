@@ -32,7 +32,7 @@ _ATARI = re.compile(r"[A-Z]\w*-v[045]")
 _DM_CONTROL = re.compile(r"(?:dm_control/)?([a-z_]+-[a-z_]+)")
 # Environments without a time limit whose episodes end only at a goal. ALE, MiniGrid and Blackjack
 # also have none in Gymnasium's registry, but end by themselves.
-_ENDLESS = re.compile(r"(tabular/)?CliffWalking(Slippery)?-v\d+")
+ENDLESS = re.compile(r"(tabular/)?CliffWalking(Slippery)?-v\d+")
 _SOURCE, _PACKAGE_FOLDER = 1, 5  # kinds of modules in ModuleFinder
 PETTING_ZOO = ("parallel_env", "env")  # the functions of a module that make its environment
 
@@ -169,11 +169,6 @@ def not_imported(env: str, error: Exception) -> str:
         return f"{problem}. Use egl, osmesa, or glfw with a display."
     cause = f"{type(error).__name__}: {error}".replace("\n", "\n  ")
     return f"{env!r} cannot be imported. Correct its module.\n  {cause}"
-
-
-def may_never_end(env: str) -> bool:
-    """Return whether an environment's episodes end only at a goal."""
-    return bool(_ENDLESS.fullmatch(env.rpartition(":")[2]))
 
 
 def environment_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from goalreel.cli import read_failure
 from goalreel.errors import pluralize, shortened
 from goalreel.files.atomic import write_text
-from goalreel.provenance.spec import Spec
+from goalreel.provenance.spec import Spec, common_digest
 from goalreel.report import statistics
 from goalreel.report.episode_table import read_table
 from goalreel.report.page import TEMPLATES, hash_source, open_template
@@ -23,7 +23,7 @@ from goalreel.report.statistics import Interval, PairedDifference
 
 _LARGE = 40  # runs above which cells are small and rows folded
 _MOST_PAIRED = 6  # columns up to which a row compares all pairs, instead of each with the best
-# The stages without whose success a summary is that of an older run.
+# The stages without which there is no summary.
 _PLAYED = ("import_recording", "play", "choose", "simulate", "episodes")
 _FILES = {"report": "report/index.html", "film": "film.mp4"}
 _FILES |= {"poster": "stills/poster.png", "preview": "stills/preview.webp"}
@@ -65,9 +65,10 @@ def write_suite(folder: Path, runs: Sequence[Mapping], is_checkpoints: bool, spe
     """Write index.html, suite.csv and summary.json of a suite, also of one whose runs failed.
 
     A run has `run`, its folder in `folder`, `row`, its environment, and `column`, its policy or the
-    steps of its checkpoint. Trainings of one row and column have a `training_seed`. Rows and
-    columns have the order in which they first appear, columns that are training steps
-    (`is_checkpoints`) their own. Returns a line to log.
+    steps of its checkpoint. Trainings of one row and column have a `training_seed`. Its tables have
+    the `digest` of their spec, or are older ones. Rows and columns have the order in which they
+    first appear, columns that are training steps (`is_checkpoints`) their own. Returns a line to
+    log.
     """
     found: dict[str, dict[str, list[Mapping]]] = {}
     for run in runs:
@@ -122,20 +123,22 @@ def _cell(folder: Path, runs: Sequence[Mapping]) -> _Cell:
 def _read(folder: Path, run: Mapping) -> tuple[dict, pd.Series | None]:
     """Return a run's row of suite.csv, and its returns by seed if it has finished."""
     path = folder / run["run"]
-    file = path / "summary.json"
-    summary = json.loads(file.read_bytes()) if file.is_file() else {}
+    file = path / "tables.json"
+    made = json.loads(file.read_bytes()) if file.is_file() else {}
+    made.pop("sha256", None)
+    is_present = common_digest(made) == run["digest"]
+    summary = json.loads((path / "summary.json").read_bytes()) if is_present else {}
     since = file.stat().st_mtime if summary else 0.0
     dated = [(log.stat().st_mtime, log) for log in path.glob("logs/**/*.log")]
     logs = [log for time, log in sorted(dated, reverse=True) if time > since]
+    logs = [log for log in logs if not (summary and _stage_of(log, path) in _PLAYED)]
     failure, log = next(((f, log) for log in logs if (f := read_failure(log))), (None, None))
     error = " ".join(line.strip() for line in shortened(failure["error"], 2)) if failure else None
-    stage = log and log.relative_to(path / "logs").with_suffix("").parts[0]
-    if stage in _PLAYED:
-        summary = {}
+    stage = log and _stage_of(log, path)
     files = {key: path / name for key, name in _FILES.items()} | {"log": log}
     returned, success = (summary.get(part) or {} for part in ("return", "success"))
     record = {
-        **run,
+        **{name: value for name, value in run.items() if name != "digest"},
         "state": "finished" if summary else "failed" if failure else "not finished",
         "error": error and f"{stage}: {error}",
         "episodes": summary.get("episodes", 0),
@@ -151,6 +154,10 @@ def _read(folder: Path, run: Mapping) -> tuple[dict, pd.Series | None]:
         rows = read_table(path / "played.csv", ("seed", "return"))
     seeded = rows[(rows["seed"] >= 0) & np.isfinite(rows["return"])].drop_duplicates("seed")
     return record, seeded.set_index("seed")["return"]
+
+
+def _stage_of(log: Path, run: Path) -> str:
+    return log.relative_to(run / "logs").with_suffix("").parts[0]
 
 
 def _address(folder: Path, file: Path | None) -> str | None:

@@ -179,7 +179,8 @@ def _environment_errors(config: Mapping) -> Errors:
     yield from errors or wrapper_errors(env, wrappers)
     # Only a recording is known to end.
     recorded = config["policy"]["name"] in RECORDED
-    if config["max_episode_steps"] is None and not recorded and gymnasium_ids.may_never_end(env):
+    is_endless = gymnasium_ids.ENDLESS.fullmatch(env.rpartition(":")[2])
+    if config["max_episode_steps"] is None and not recorded and is_endless:
         problem = f"An episode of {env} may never end without a time limit"
         yield "max_episode_steps", f"{problem}. Use max_episode_steps=200, or another limit."
 

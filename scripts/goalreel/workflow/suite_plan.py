@@ -53,9 +53,12 @@ class SuitePlan(Plan):
         elif stage == "verify":  # a new spec each time, as in `Plan`
             config = {"lists": self._lists(), "asked": time.time_ns()}
         else:
-            runs = self._suite_runs.items()
-            config["runs"] = [[n, run.row, run.column, run.training_seed] for n, run in runs]
-            config["is_checkpoints"] = all(run.is_checkpoint for _, run in runs)
+            runs = self._suite_runs
+            config["runs"] = [
+                [n, run.row, run.column, run.training_seed, self._plans[n].digest("episodes")]
+                for n, run in runs.items()
+            ]
+            config["is_checkpoints"] = all(run.is_checkpoint for run in runs.values())
         made = {"stage": stage, "config": config, "tools": self.versions(stage), "shard": {}}
         made |= {"files": self._watched_files(stage)} if stage == "index" else {}
         return canonical(made | {"code": fingerprint(self.scripts / f"{stage}.py")})

@@ -13,7 +13,7 @@ from PIL import Image
 from selenium.webdriver.common.action_chains import ActionChains
 
 from goalreel.cli import FAILURE
-from goalreel.provenance.spec import NO_SPEC
+from goalreel.provenance.spec import NO_SPEC, common_digest
 from goalreel.report.statistics import mean_interval, share_interval
 from goalreel.report.suite_page import write_suite
 
@@ -32,12 +32,14 @@ RETURNS = {
     ("<b>x</b>", "random"): range(-500, -480),
     ("<b>x</b>", "ppo"): range(-400, -380),
 }
+TABLES = {"stage": "episodes"}
 ERROR = "policy.file: The model takes a Box. Set env_wrappers as in its training."
 
 
 def suite_run(name, row, column, training_seed=None):
     """Return a run as the rule of the page passes it."""
-    return {"run": name, "row": row, "column": column, "training_seed": training_seed}
+    run = {"run": name, "row": row, "column": column, "training_seed": training_seed}
+    return run | {"digest": common_digest(TABLES)}
 
 
 def write_run(folder, run, returns, seed: int = 1):
@@ -62,6 +64,7 @@ def write_run(folder, run, returns, seed: int = 1):
     summary["return"] = {"mean": mean.value, "low": mean.low, "high": mean.high, "std": x.std()}
     summary["success"] = {"share": share.value, "low": share.low, "high": share.high}
     (path / "summary.json").write_text(json.dumps(summary))
+    (path / "tables.json").write_text(json.dumps(TABLES | {"sha256": {}}))
     (path / "report").mkdir()
     (path / "report/index.html").write_text("<!doctype html><link rel=icon href=data:,>")
     frames = [Image.new("RGB", (60, 40), color) for color in ("white", "gray")]
@@ -218,6 +221,13 @@ def test_checkpoints_are_a_curve_with_its_band(driver, tmp_path):
     assert all_of(driver, ".band") and "checkpoint" in one(driver, ".legend").text
 
 
+def test_results_of_an_older_environment_are_none(tmp_path):
+    runs = [write_run(tmp_path, suite_run(name, "E", name), [5, 6]) for name in "ab"]
+    write_suite(tmp_path, [runs[0], runs[1] | {"digest": "of another spec"}], False, NO_SPEC)
+    table = pd.read_csv(tmp_path / "suite.csv")
+    assert table["state"].tolist() == ["finished", "not finished"]
+
+
 def test_trainings_of_a_cell_have_an_interval_over_their_seeds(driver, tmp_path):
     runs = [
         write_run(tmp_path, suite_run(f"{name}{seed}", "E", name, str(seed)), [mean + seed] * 4)
@@ -271,6 +281,6 @@ def test_suite_shows_the_film_and_the_seeds_that_decide(driver, tmp_path):
     assert table.text.splitlines() == ["Seed a b", f"{big} 1 –", "7 1.5 −2"]
     all_of(driver, ".seek")[1].click()
     wait(driver, "document.querySelector('video').currentTime >= 1.9")
-    (tmp_path / "b" / "summary.json").unlink()
+    (tmp_path / "b" / "tables.json").unlink()
     write_suite(tmp_path, runs, False, NO_SPEC)  # the film is of an older run of b
     assert "compare.mp4" not in (tmp_path / "index.html").read_text()

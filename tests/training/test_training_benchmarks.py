@@ -98,11 +98,11 @@ def test_ablation_variants_play_equal_games():
 def test_score_ends_a_training_that_plays_well(monkeypatch):
     monkeypatch.setattr(plain_dqn, "greedy_returns", lambda act: torch.tensor([act, 18.0]))
     referee = to_score.Referee(limit=60)
-    assert referee.going(24_999, [21.0], 21.0)  # not due yet
-    assert referee.going(25_000, [9.0], 21.0)  # unlikely
-    assert referee.going(50_000, [12.0], 16.0)
-    assert not referee.going(75_000, [15.0], 20.0)
-    assert referee.cells()[2:] == ["75,000", "19.0"]
+    assert referee.going(99_999, [21.0], 21.0)  # not due yet
+    assert referee.going(100_000, [9.0], 21.0)  # unlikely
+    assert referee.going(200_000, [12.0], 16.0)
+    assert not referee.going(300_000, [15.0], 20.0)
+    assert referee.cells()[2:] == ["300,000", "19.0"]
 
 
 def test_score_evaluates_a_training_at_its_limit(monkeypatch):

@@ -16,7 +16,8 @@ from project import Project
 from reruns import Sources
 
 from goalreel.encoding import ffmpeg
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment
+from goalreel.environments.gymnasium_instance import Instance
 from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.errors import GoalreelError
 from goalreel.files.checksum_trailer import LENGTH, write_trailer

@@ -14,7 +14,6 @@ MIN_POSITION, MAX_POSITION = -1.2, 0.6
 MAX_SPEED = 0.07
 _TABLES = tomllib.loads(Path(__file__).with_name("families.toml").read_text(encoding="utf-8"))
 FAMILIES, PACKAGES, LATE = (_TABLES[name] for name in ("families", "packages", "late"))
-_PLAYED_SHARD, _COMPUTED_SHARD = 7, 250  # default numbers of reaches per shard
 # Environments that `classic_control` steps and renders if they have no wrappers.
 CLASSIC_CONTROL = ("CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1")
 
@@ -29,7 +28,7 @@ class EnvTraits:
     goal_position: float | None = None  # None for all but the Mountain Cars
     float32_states: bool = False  # whether states become float32 at the first step
     few_blocks: bool = False  # whether its films are assembled from blocks by default
-    shard_size: int = _COMPUTED_SHARD  # default number of reaches per shard
+    shard_size: int = 250  # default number of reaches per shard
     frame_seconds: float | None = None  # None if only a measurement tells
 
     @property
@@ -50,4 +49,4 @@ def describe(env: str) -> EnvTraits:
     name = env.rpartition(":")[2]
     known = next((family for start, family in FAMILIES.items() if name.startswith(start)), {})
     traits = {key: value for key, value in known.items() if key != "module"}
-    return MOUNTAIN_CARS.get(env) or EnvTraits(env, **{"shard_size": _PLAYED_SHARD, **traits})
+    return MOUNTAIN_CARS.get(env) or EnvTraits(env, **{"shard_size": 7, **traits})

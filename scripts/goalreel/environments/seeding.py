@@ -62,15 +62,10 @@ class Pcg64(NamedTuple):
         return Pcg64(*(part[mask] for part in self))
 
 
-def reset_generators(seeds: np.ndarray) -> Pcg64:
-    """Return `np.random.default_rng(seed)` for each seed, which `env.reset(seed=seed)` uses."""
-    return _generators(_seed_words(seeds))
-
-
 def uniform(seeds: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return `np.random.default_rng(seed).uniform(low, high)` of each seed: (numbers, seeds)."""
     # low, high: (numbers,) float64
-    generators, rows = reset_generators(seeds), []
+    generators, rows = _generators(_seed_words(seeds)), []
     for first, end in zip(low, high, strict=True):
         generators, doubles = generators.random()
         rows.append(first + (end - first) * doubles)

@@ -10,7 +10,7 @@ import numpy as np
 from goalreel.cli import ProgressLog
 from goalreel.environments.drawing.mujoco_scene import renders_again, set_poses
 from goalreel.environments.environment import make_environment
-from goalreel.environments.gymnasium_env import Instance, close_instance
+from goalreel.environments.gymnasium_instance import Instance, close_instance
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.atlas import Atlas, state_keys

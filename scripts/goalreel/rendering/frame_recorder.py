@@ -23,7 +23,8 @@ from goalreel.environments.classic_control import ClassicControl
 from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.drawing.frame_memo import skip_frame
 from goalreel.environments.environment import Environment, SubEnvs
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance, close_instance
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment
+from goalreel.environments.gymnasium_instance import Instance, close_instance
 from goalreel.errors import GoalreelError, InexactFrameError
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec

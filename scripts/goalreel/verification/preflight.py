@@ -149,8 +149,8 @@ def _play(config: Mapping, folder: Path) -> tuple[float, str]:
     import numpy as np
 
     from goalreel.environments.drawing.mujoco_scene import renders_again
-    from goalreel.environments.gymnasium_env import Instance
     from goalreel.environments.gymnasium_ids import find_spec
+    from goalreel.environments.gymnasium_instance import Instance
     from goalreel.environments.seeding import episode_seeds
     from goalreel.films.scene import open_scene
     from goalreel.rendering.frame_recorder import filming

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goalreel.cli import WORKFLOW, logging_to, program, say
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment, close_instance, layers
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment, layers
+from goalreel.environments.gymnasium_instance import close_instance
 from goalreel.environments.wrappers import apply_wrappers, find_wrapper
 from goalreel.errors import GoalreelError, quoted
 from goalreel.films.saved_film import SavedFilm, check_format, save_film

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from goalreel.environments.drawing.block_store import BlockFrame
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment
+from goalreel.environments.gymnasium_instance import Instance
 
 
 def drives(env, seed: int):

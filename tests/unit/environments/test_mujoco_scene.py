@@ -9,7 +9,8 @@ import pytest
 
 import goalreel
 from goalreel.environments.drawing import mujoco_scene
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance, close_instance
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment
+from goalreel.environments.gymnasium_instance import Instance, close_instance
 from goalreel.errors import GoalreelError, InexactFrameError
 
 pytest.importorskip("mujoco")

@@ -12,7 +12,8 @@ from project import REPOSITORY
 pytest.importorskip("mujoco")
 DRAW = """
 import numpy as np
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment
+from goalreel.environments.gymnasium_instance import Instance
 np.save("picture.npy", Instance(GymnasiumEnvironment("HalfCheetah-v5"), 1).render())
 """
 

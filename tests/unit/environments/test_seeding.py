@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goalreel.environments import seeding
-from goalreel.environments.seeding import action_generators, episode_seeds, reset_generators
+from goalreel.environments.seeding import action_generators, episode_seeds
 
 SEEDS = [0, 1, 2**32 - 1, 2**32, 2**53 - 1]
 
@@ -22,13 +22,12 @@ def test_episode_seed_is_numpys_seed_sequence(root, reach, attempt):
 @given(st.lists(st.integers(0, 2**53 - 1), min_size=1, max_size=20))
 def test_draws_equal_numpy_pcg64(seeds):
     seeds = seeds + SEEDS
-    resets, actions = reset_generators(np.array(seeds)), action_generators(np.array(seeds))
-    expected_resets = [np.random.default_rng(seed) for seed in seeds]
+    resets = seeding.uniform(np.array(seeds), np.zeros(5), np.ones(5))
+    assert resets.T.tolist() == [np.random.default_rng(seed).random(5).tolist() for seed in seeds]
+    actions = action_generators(np.array(seeds))
     streams = [np.random.SeedSequence(seed, spawn_key=(1,)) for seed in seeds]
     expected_actions = [np.random.Generator(np.random.PCG64(stream)) for stream in streams]
     for _ in range(5):
-        resets, drawn = resets.random()
-        assert drawn.tolist() == [generator.random() for generator in expected_resets]
         actions, drawn = actions.random()
         assert drawn.tolist() == [generator.random() for generator in expected_actions]
 

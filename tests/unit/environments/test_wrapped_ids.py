@@ -10,7 +10,8 @@ from gymnasium.envs.registration import WrapperSpec
 
 import goalreel
 from goalreel.environments.environment import make_environment
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment
+from goalreel.environments.gymnasium_instance import Instance
 from goalreel.errors import GoalreelError
 
 

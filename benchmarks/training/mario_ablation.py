@@ -6,6 +6,7 @@
     gray pictures           ordinary gray, in which Mario is as bright as the sky
     pixels from 0 to 255    enter the network as -1 to 1, instead of 90 to 270
     no noise                no repeated or random decisions besides sticky actions
+    gamma 0.97              of the other levels, instead of 0.92
 
 A training has 300,000 decisions of a learning rate that falls to 0. Trainings run side by side, one
 on each core. The table is mario_ablation.csv and mario_ablation.md.
@@ -43,6 +44,7 @@ VARIANTS = {
     "gray pictures": ({}, {"warp": "pillow"}, {}, None),
     "pixels from 0 to 255": ({}, {}, BOUNDS, None),
     "no noise": ({}, {}, {}, ((0.0, 0.0),)),
+    "gamma 0.97": ({"gamma": 0.97}, {}, {}, None),
 }
 
 

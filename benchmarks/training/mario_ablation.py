@@ -4,7 +4,7 @@
     starts at the reset     no games begin before the places where the policy fails
     no mark                 pictures do not show the previous action
     gray pictures           ordinary gray, in which Mario is as bright as the sky
-    pixels from 0 to 255    enter the network as -1 to 1, instead of 90 to 270
+    pixels from 0 to 255    enter the network as -1 to 1, instead of those of random play
     no noise                no repeated or random decisions besides sticky actions
     gamma 0.97              of the other levels, instead of 0.92
 

@@ -17,7 +17,7 @@ from goalreel.environments.environment import make_environment  # noqa: E402
 from goalreel.environments.mario import MarioEnv  # noqa: E402
 from goalreel.errors import GoalreelError  # noqa: E402
 from goalreel.policies.policy import make_policy  # noqa: E402
-from goalreel.policies.preprocessing import WARPS, halve  # noqa: E402
+from goalreel.policies.preprocessing import WARPS, finish, halve  # noqa: E402
 from goalreel.simulation.episodes import simulate_episodes  # noqa: E402
 from goalreel.training.envs import episode_seeds  # noqa: E402
 from goalreel.training.mario_envs import search  # noqa: E402
@@ -178,6 +178,22 @@ def test_mario_training_begins_where_it_fails():
 
 
 @NEEDS_MARIO
+@pytest.mark.parametrize("level", ["1-1", "1-2", "1-3", "1-4"])
+def test_networks_see_mario_by_day_and_in_caves(level):
+    env = f"SuperMarioBros-{level}-v0"
+    task, _ = made(env, range(1), starts="reset")
+    game = MarioEnv(env, obs_type="ram", repeat_action_probability=0.0)
+    game.reset(seed=0)
+    game.advance(1, 48)
+    memory = game.step(1)[0]
+    x, y = int(memory[0x3AD]) * 42 // 240, (int(memory[0x3B8]) - 24) * 42 // 192  # on the screen
+    frame = finish(WARPS["mario"](game.render()), {**task.preprocessing, "marks": False}, 0, 7)
+    seen = (frame.astype(float) - task.low) / (task.high - task.low) * 2 - 1  # as by the network
+    assert np.abs(seen[y + 1 : y + 3, x : x + 2]).mean() > 0.8
+    assert np.abs(seen[y - 4 : y - 1, x : x + 2]).max() < 0.1  # nothing above him
+
+
+@NEEDS_MARIO
 @pytest.mark.slow
 def test_search_finds_a_way_over_lifts():
     env = MarioEnv("SuperMarioBros-1-3-v0", obs_type="ram", repeat_action_probability=0.0)
@@ -192,7 +208,8 @@ def test_search_finds_a_way_over_lifts():
 @NEEDS_MARIO
 def test_films_of_mario_show_what_a_training_sees(tmp_path):
     env, kwargs = "SuperMarioBros-1-1-v0", {"repeat_action_probability": 0.0}
-    view = {"background": 180, "obs_shape": [4, 42, 42]}
+    task, envs = made(env, range(1), kwargs, starts="reset")
+    view = {"background": task.preprocessing["background"], "obs_shape": [4, 42, 42]}
     path = random_policy(tmp_path / "a.npz", env, 7, **view)
     policy = make_policy({"name": "trained", "file": path})
     decisions = []
@@ -204,7 +221,6 @@ def test_films_of_mario_show_what_a_training_sees(tmp_path):
 
     film, seeds = make_environment({"env": env, "env_kwargs": kwargs}), np.array([3])
     simulate_episodes(seeds, film, replace(policy, decide=act), np.array([300]))
-    _, envs = made(env, range(1), kwargs, starts="reset")
     (game,), (filmed,) = envs._games, policy.generators(seeds)
     game.env.reset(seed=0)
     game.env.advance(0, filmed.noops)

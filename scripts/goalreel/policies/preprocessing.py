@@ -65,10 +65,12 @@ def _covered(size: int) -> tuple[np.ndarray, np.ndarray]:
 def mario(picture: np.ndarray) -> np.ndarray:
     """Return a screen of Super Mario Bros without the rows of the score.
 
-    It is half green and half blue: in ordinary gray Mario is as bright as the sky of 1-1.
+    It is half green, and half blue by day or half red before black. In ordinary gray Mario is as
+    bright as the sky of 1-1, and without red he is as dark as a cave.
     """
-    green, blue = picture[32:, :, 1], picture[32:, :, 2]
-    half = (green & blue) + ((green ^ blue) >> 1)  # their mean, rounded down, in eight bits
+    is_dark = np.median(picture[32::8, ::8, 2]) < 128
+    green, other = picture[32:, :, 1], picture[32:, :, 0 if is_dark else 2]
+    half = (green & other) + ((green ^ other) >> 1)  # their mean, rounded down, in eight bits
     return np.asarray(Image.fromarray(half).resize((SIDE, SIDE), Image.Resampling.BOX))
 
 

@@ -86,10 +86,10 @@ def make_task(config: Mapping, settings: Settings) -> Task:
         low, high = np.where(unbounded, -1, low), np.where(unbounded, 1, high)
         own = dict.fromkeys(pixels) | {"obs": "state", "stack": 1}
         return Task(config, int(actions.n), (flatdim(space),), low, high, own)
-    stack, bounds = 4, (np.float32(90), np.float32(270))  # for Mario before the sky
+    stack, bounds = 4, (np.float32(0), np.float32(255))
     own = {**pixels, "obs": "pixels", "stack": stack}
     task = Task(config, int(actions.n), (stack, SIDE, SIDE), *bounds, own)
-    task = task if pixels["marks"] else replace(task, **_bounds(task, settings))
+    task = replace(task, **_bounds(task, Settings(**vars(settings) | {"starts": "reset"})))
     if (side := settings.screen_size) == SIDE:
         return task
     own["background"] = round(float(task.low + task.high) / 2)

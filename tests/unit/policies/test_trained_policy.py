@@ -163,9 +163,11 @@ def test_marks_show_the_action_before():
     assert marked[:8].sum() == 255 * 8 * 12
 
 
-def test_mario_warp_averages_green_and_blue_below_the_score():
+@pytest.mark.parametrize(("most_blue", "other"), [(256, 2), (128, 0)])
+def test_mario_warp_averages_green_and_blue_or_red(most_blue, other):
     screen = np.random.default_rng(0).integers(0, 256, (224, 240, 3), np.uint8)
-    mean = (screen[32:, :, 1].astype(int) + screen[32:, :, 2]) // 2
+    screen[..., 2] = np.maximum(screen[..., 2], 128) if most_blue == 256 else screen[..., 2] // 2
+    mean = (screen[32:, :, 1].astype(int) + screen[32:, :, other]) // 2
     resized = Image.fromarray(mean.astype(np.uint8)).resize((84, 84), Image.Resampling.BOX)
     assert np.array_equal(WARPS["mario"](screen), np.asarray(resized))
 

@@ -84,10 +84,10 @@ _BOX2D = {"algorithm": "PPO", "policy": "MlpPolicy", "steps": 4096}
 FILMS = (
     Film("CartPole-v1", "PPO", "MlpPolicy", 20_000, 100, 3),
     Film("LunarLander-v3", **_BOX2D, episodes=100, peer_episodes=10),
-    Film("BipedalWalker-v3", **_BOX2D, episodes=60, peer_episodes=5, max_episode_steps=200),
+    Film("BipedalWalker-v3", **_BOX2D, episodes=100, peer_episodes=5, max_episode_steps=200),
     Film("HalfCheetah-v5", **_BOX2D, episodes=20, peer_episodes=3, max_episode_steps=100),
     Film(
-        *("ALE/Breakout-v5", "DQN", "CnnPolicy", 0, 40, 5, 1000),
+        *("ALE/Breakout-v5", "DQN", "CnnPolicy", 0, 100, 5, 1000),
         *({"frameskip": 1}, _ATARI, {"buffer_size": 100}),
     ),
 )

@@ -22,7 +22,7 @@ from goalreel.environments.environment import Signals
 
 # The lead of a clear decision, in estimated errors, none of which a measured one exceeded.
 _CLEAR = 100
-_CACHED = 4  # stacks that are convolved at a time, whose windows fit into the processor's cache
+_CACHED = 5  # stacks that are convolved at a time, whose windows fit into the processor's cache
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,12 @@ def test_option_of_the_policy_is_an_axis():
     assert policies == [{"file": "agent.py", "function": name} for name in ("act", "other")]
 
 
+def test_value_that_is_no_section_is_kept_for_its_message():
+    runs = expand({"suite": {"runs": {"a": {"film": 3, "film.fps": 4}}}})
+    with pytest.raises(GoalreelError, match="film: '3' is not allowed"):
+        load_config(runs["a"].options)
+
+
 def test_rl_zoo_folder_gives_a_run_for_each_model(tmp_path):
     for model in ("ppo/CartPole-v1_1", "dqn/ALE-Pong-v5_3"):
         env = model.partition("/")[2].rpartition("_")[0]

@@ -226,8 +226,9 @@ def with_option(run: Mapping, option: str, value: object) -> dict:
     if not inner_key:
         return {**run, key: value}
     section = with_policy_section(run).get(key)
-    section = section if isinstance(section, Mapping) else {}
-    return {**run, key: with_option(section, inner_key, value)}
+    if not isinstance(section, Mapping | None):
+        return dict(run)  # the check of its options reports it
+    return {**run, key: with_option(section or {}, inner_key, value)}
 
 
 def folder_name(label: str) -> str:

@@ -5,7 +5,6 @@ import hashlib
 import os
 import shutil
 import stat
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.environments.gymnasium_instance import Instance
 from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.errors import GoalreelError
-from goalreel.files.checksum_trailer import LENGTH, write_trailer
 from goalreel.films.render import render_states
 from goalreel.films.segment import encode_segment
 from goalreel.policies.policy import make_policy
@@ -46,13 +44,6 @@ HARSH = 'it\'s a "film" $(x) é #;=\\ 雪'
 def of_shard(shard: int) -> dict[str, str]:
     """Return the wildcards that Snakemake passes to the function of a shard's spec."""
     return {"shard": f"{shard:05d}"}
-
-
-def write_new_trailer(path: Path) -> None:
-    """Write a valid checksum into a zip archive that a test has forged."""
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.comment = bytes(LENGTH)
-    write_trailer(path)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -65,13 +65,20 @@ def test_qsub_film_equals_local_film(project, tmp_path, filmed):
     assert len(submitted) == 2 and asked in submitted[0], submitted
 
 
-def test_job_rejects_options_edited_after_submission(project, tmp_path):
-    edit = f"sed -i 's/^seed: .*/seed: 7/' '{project.folder}/config.yaml'"
-    environment = with_qsub(tmp_path, edit)
+@pytest.mark.parametrize(
+    ("name", "edit", "what"),
+    [
+        ("config.yaml", "s/^seed: .*/seed: 7/", "configuration"),
+        ("scripts/goalreel/environments/mountain_car.py", "s/0.001,/0.002,/", "code"),
+    ],
+)
+def test_job_rejects_edits_after_its_submission(project, tmp_path, name, edit, what):
+    """Otherwise its result would carry the planned spec."""
+    environment = with_qsub(tmp_path, f"sed -i '{edit}' '{project.folder}/{name}'")
     target = "results/trajectories/00000.npz"
     project.fail(*PROFILE, "--retries", "0", target, config=FEW, **environment)
     log = (tmp_path / "output").read_text()
-    assert "The configuration changed after the run started" in log
+    assert f"The {what} changed after the run started" in log
     assert "Traceback" not in log
     assert not (project.folder / target).exists()
 

@@ -10,7 +10,7 @@ import pytest
 from conftest import SMALL, hashes
 from object_store import BUCKET, StoredProject, s3_server
 from PIL import Image
-from project import CLUSTER_BIN, needs_cluster
+from project import CLUSTER_BIN, job_counts, needs_cluster
 
 pytestmark = [pytest.mark.slow, needs_cluster]
 ADDRESS = f"s3://{BUCKET}/run/results"
@@ -64,12 +64,6 @@ def in_pods(pods: Path) -> list[str]:
         *("--cluster-generic-status-cmd", f"{pods}/status", "--shared-fs-usage", "none"),
         *("--job-deploy-sources", "--seconds-between-status-checks", "1"),
     ]
-
-
-def stats(output: str) -> dict[str, int]:
-    """Return the number of jobs of each rule in a run."""
-    table = output[output.index("Job stats") : output.index("total")]
-    return {r: int(n) for r, n in re.findall(r"^(\w+) +(\d+)$", table, re.M) if r != "all"}
 
 
 def test_jobs_without_shared_disk_make_the_bytes_of_a_local_run(stored, filmed, pods):
@@ -132,7 +126,7 @@ def test_bucket_rerun_does_nothing_and_growth_adds_shards(stored, grown):
     assert "Nothing to be done" in rerun
     views = {"stills": 1, "plots": 1, "grid": 1, "swarm": 1, "report": 1}
     shard = {"simulate": 1, "render": 1, "encode": 3}  # title cards name the total
-    assert stats(output) == shard | views | {"concat": 1, "episodes": 1}
+    assert job_counts(output) == shard | views | {"concat": 1, "episodes": 1}
     after = stored.hashes()
     kept = {name for name in before if re.search(r"(trajectories|frames)/0000[01]\.|atlas", name)}
     assert len(kept) == 6 and {n: after[n] for n in kept} == {n: before[n] for n in kept}

@@ -1,13 +1,12 @@
 """Clocks and folder names do not change the results, and another libm stops the run."""
 
-import os
 import time
 from pathlib import Path
 
 import pytest
 from conftest import HARSH
 from project import Project
-from trials import SMALL, forget, recover, trials
+from trials import SMALL, forget, recover
 
 pytestmark = pytest.mark.slow
 NEWLINE = HARSH + "\nand 'a second' line"
@@ -21,15 +20,6 @@ def test_project_works_in_folder_of_any_name(tmp_path, user_cache, expected, nam
     project = Project(tmp_path / name, user_cache)
     project.run("-j", "2", config=SMALL)
     assert project.jobs(config=SMALL) == {}
-    recover(project, expected)
-
-
-@trials(3)
-def test_run_accepts_time_stamps_in_the_future(project, expected, trial):
-    """The time stamps are those of a clock that was set back in the middle of a run."""
-    project.run("-j", "2", "--until", ["simulate", "render", "atlas"][trial % 3], config=SMALL)
-    for path in (project.folder / "results").rglob("*"):
-        os.utime(path, (time.time() + HOUR,) * 2)
     recover(project, expected)
 
 

@@ -68,6 +68,16 @@ def _words(options: Iterable[str], config: dict | None) -> list[str]:
     return [*options, *(["--config", *values] if values else [])]
 
 
+def job_counts(output: str) -> dict[str, int]:
+    """Return the number of jobs of each rule in the output of a run, without `all`."""
+    if "Nothing to be done" in output:
+        return {}
+    table = output[output.index("Job stats") :].partition("total")[0]
+    rows = re.findall(r"^\s*(\w+(?: \w+)*)\s+(\d+)\s*$", table, re.M)
+    counts = {rule.replace(" ", "_"): int(number) for rule, number in rows}
+    return {rule: number for rule, number in counts.items() if rule != "all"}
+
+
 class Project:
     """A copy of the workflow in a folder of its own, and its runs."""
 
@@ -157,10 +167,4 @@ class Project:
 
     def jobs(self, *options: str, config: dict | None = None, **environment: str) -> dict:
         """Return the number of jobs of each rule in a dry run, without `all`."""
-        output = self.run("--dry-run", *options, config=config, **environment)
-        if "Nothing to be done" in output:
-            return {}
-        table = output[output.index("Job stats") : output.index("total")]
-        rows = re.findall(r"^\s*(\w+(?: \w+)*)\s+(\d+)\s*$", table, re.M)
-        counts = {rule.replace(" ", "_"): int(number) for rule, number in rows}
-        return {rule: number for rule, number in counts.items() if rule != "all"}
+        return job_counts(self.run("--dry-run", *options, config=config, **environment))

@@ -15,6 +15,7 @@ from goalreel.training.envs import Envs, Step  # noqa: E402
 from goalreel.training.ppo import Ppo, initialize  # noqa: E402
 from goalreel.training.processes import Group  # noqa: E402
 from goalreel.training.settings import Settings, with_defaults  # noqa: E402
+from goalreel.workflow.config import load_config  # noqa: E402
 
 ENVS, ACTIONS = 5, 3
 
@@ -44,20 +45,12 @@ class Noise(Envs):
 
 def learner(kind, shape=(4,), network=(16,), **options):
     """Return an algorithm that plays noise."""
-    section = dict.fromkeys(("starts", "dueling", "double", *vars(Settings(**options)), *OPTIONS))
-    section = with_defaults(section | {"algorithm": kind.__name__.lower()} | options, "")
+    section = load_config({})["train"] | {"algorithm": kind.__name__.lower()} | options
+    section = with_defaults(section, "")
     settings = Settings(**section | {"n_envs": ENVS})
     torch.manual_seed(0)
     made = TorchNetwork(shape, ACTIONS, network, np.float32(-1), np.float32(1))
     return kind(settings, made, Noise(shape), Group(), 0)
-
-
-OPTIONS = (
-    *("learning_rate", "gamma", "batch_size", "max_grad_norm", "n_envs", "total_timesteps"),
-    *("buffer_size", "learning_starts", "train_freq", "gradient_steps", "target_update_interval"),
-    *("exploration_fraction", "exploration_final_eps", "n_steps", "n_epochs", "gae_lambda"),
-    *("clip_range", "ent_coef", "vf_coef"),
-)
 
 
 def test_advantages_are_those_of_stable_baselines3():
@@ -199,13 +192,3 @@ def test_a_users_network_is_checked(tmp_path, monkeypatch):
         with pytest.raises(OptionError, match=f"train.network: .*{message}"):
             TorchNetwork((4,), ACTIONS, name, np.float32(-1), np.float32(1))
     sys.modules.pop("bodies")
-
-
-def test_equal_processes_split_all_items():
-    for size in (1, 2, 3):
-        parts = []
-        for rank in range(size):
-            group = Group()
-            group.rank, group.size = rank, size
-            parts += group.share(10)
-        assert parts == list(range(10))

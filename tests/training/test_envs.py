@@ -23,6 +23,7 @@ from goalreel.training.envs import episode_seeds  # noqa: E402
 from goalreel.training.mario_envs import search  # noqa: E402
 from goalreel.training.settings import Settings, with_defaults  # noqa: E402
 from goalreel.training.tasks import make_envs, make_task  # noqa: E402
+from goalreel.workflow.config import load_config  # noqa: E402
 
 CAR = "MountainCar-v0"
 NEEDS_ALE = pytest.mark.skipif(importlib.util.find_spec("ale_py") is None, reason="takes ale-py")
@@ -34,9 +35,7 @@ NEEDS_MARIO = pytest.mark.skipif(
 
 def made(env: str, indices: range, kwargs=None, wrappers=(), **options):
     """Return a task, and its environments of some indices from the seed 7."""
-    names = "algorithm", "screen_size", "network", "frame_skip", "starts", "threads"
-    section = dict.fromkeys(names)
-    section = with_defaults(section | {"pixels": False} | options, env)
+    section = with_defaults(load_config({})["train"] | options, env)
     config = {"env": env, "env_kwargs": kwargs or {}, "env_wrappers": wrappers, "train": section}
     task = make_task(config, Settings(**section))
     return task, make_envs(task, Settings(**section), 7, indices)
@@ -231,14 +230,6 @@ def test_films_of_mario_show_what_a_training_sees(tmp_path):
     assert filmed.noops and len(decisions) > 50
 
 
-@pytest.mark.parametrize(
-    ("env", "wrappers", "options", "message"),
-    [
-        ("Pendulum-v1", (), {}, "env: 'Pendulum-v1' has continuous actions. Training needs"),
-        ("CartPole-v1", (), {"network": "small"}, "train.network: 'small' is for frames"),
-        (CAR, (), {"pixels": True, "network": [64, 64]}, r"\[64, 64\] is for states, but"),
-    ],
-)
-def test_unfit_tasks_are_named(env, wrappers, options, message):
-    with pytest.raises(GoalreelError, match=message):
-        made(env, range(1), None, wrappers, **options)
+def test_network_for_states_is_rejected_for_frames():
+    with pytest.raises(GoalreelError, match=r"'\[64, 64\]' is for states, but"):
+        made(CAR, range(1), pixels=True, network=[64, 64])

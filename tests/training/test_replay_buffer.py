@@ -48,14 +48,14 @@ def number(frame: np.ndarray) -> int:
     return low + 256 * middle + 65536 * high
 
 
-def recorded(buffer: ReplayBuffer, steps: int, stack: int) -> dict[int, tuple]:
+def recorded(buffer: ReplayBuffer, steps: int, stack: int, seed: int = 0) -> dict[int, tuple]:
     """Play environments through Gymnasium's FrameStackObservation into a buffer.
 
     Returns, by the number that the last frame of a step shows, its stack, action, reward, the
     number of the next step's frame, and whether it terminated or truncated its episode.
     """
     plays = [
-        gym.wrappers.FrameStackObservation(Counting(n), stack, padding_type="reset")
+        gym.wrappers.FrameStackObservation(Counting(seed + n), stack, padding_type="reset")
         for n in range(ENVS)
     ]
     obs, ages = [play.reset()[0] for play in plays], np.zeros(ENVS, np.int32)
@@ -129,10 +129,14 @@ def test_no_sample_spans_the_gap_of_a_resumed_training():
     first, then = (ReplayBuffer(ENVS, 300, (2, SIDE, SIDE), 3) for _ in range(2))
     truth = recorded(first, 50, 2)
     then.load(first.state())
-    truth |= {key: row for key, row in recorded(then, 20, 2).items() if key not in truth}
-    obs = sampled(then, 2000).obs
-    ends = {number(row[0][-1]) for row in truth.values() if row[4] or row[5]}
-    assert len({number(stack[-1]) for stack in obs} - ends) > 80
+    truth |= recorded(then, 20, 2, seed=ENVS)
+    batch, seen = sampled(then, 2000), set()
+    for obs, after, discount in zip(batch.obs, batch.next_obs, batch.discounts, strict=True):
+        place = number(obs[-1])
+        assert np.array_equal(obs, truth[place][0])
+        assert not discount or number(after[-1]) >> 16 == place >> 16, "the same environment"
+        seen.add(place)
+    assert len(seen) > 80 and max(seen) >> 16 >= ENVS > min(seen) >> 16
 
 
 def test_replay_buffer_rejects_size_beyond_memory(monkeypatch, tmp_path):

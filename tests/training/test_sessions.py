@@ -4,15 +4,13 @@ import json
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 
 import gymnasium
 import numpy as np
 import pytest
-from project import REPOSITORY
+from recordings import said_by
 
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 
@@ -24,20 +22,15 @@ from goalreel.training.session import evaluate  # noqa: E402
 from goalreel.training.settings import Settings, read_presets, with_defaults  # noqa: E402
 from goalreel.training.tasks import make_task  # noqa: E402
 from goalreel.training.training import metrics_of, train  # noqa: E402
+from goalreel.workflow.config import load_config  # noqa: E402
 
 CART = "CartPole-v1"
-NAMES = (
-    *("algorithm", "pixels", "network", "total_timesteps", "learning_rate", "gamma", "batch_size"),
-    *("screen_size", "max_grad_norm", "n_envs", "processes", "threads", "frame_skip"),
-    *("eval_freq", "n_eval_episodes", "checkpoints", "reward_threshold"),
-    *(key for defaults in read_presets()["defaults"].values() for key in defaults),
-)
 SHORT = {"total_timesteps": 4096, "eval_freq": 2048, "n_eval_episodes": 3, "checkpoints": [0]}
 
 
 def configured(env: str, **options) -> dict:
     """Return the configuration of a training."""
-    section = dict.fromkeys(NAMES) | {"seed": 1} | options
+    section = load_config({})["train"] | {"seed": 1} | options
     return {"env": env, "env_kwargs": {}, "train": with_defaults(section, env)}
 
 
@@ -84,12 +77,12 @@ def test_network_plays_gymnasiums_environment(tmp_path, env, algorithm, options,
     assert np.mean(returns) >= wanted
 
 
-def stopped_soon(config, saved, seconds: float) -> str:
+def stopped_soon(config, saved, seconds: float, code: dict | None = None) -> str:
     """Train until a SIGTERM after some seconds, and return the message."""
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM))
     timer.start()
     with pytest.raises(Stopped) as stop:
-        train(config, saved)
+        train(config, saved, code or {})
     timer.join()
     return str(stop.value)
 
@@ -136,10 +129,7 @@ def test_lost_process_ends_the_training_with_a_message(tmp_path, delay):
 
 def test_edited_file_of_the_user_does_not_resume(tmp_path):
     config, saved = configured(CART, total_timesteps=10**7, eval_freq=10**7), tmp_path / "a.pt"
-    with pytest.raises(Stopped):
-        stop = threading.Timer(5, os.kill, (os.getpid(), signal.SIGTERM))
-        stop.start()
-        train(config, saved, {"file net.py": "one"})
+    stopped_soon(config, saved, 5, {"file net.py": "one"})
     with pytest.raises(GoalreelError, match="Cannot resume .*\n  file net.py is 'one', not 'two'"):
         train(config, saved, {"file net.py": "two"})
 
@@ -157,9 +147,7 @@ try:
 except OSError:
     print("caught")
 """
-    command = [sys.executable, "-c", program, tmp_path / "a.pt"]
-    given = {"cwd": REPOSITORY / "scripts", "capture_output": True, "text": True, "check": True}
-    assert subprocess.run(command, **given).stdout == "caught\n"
+    assert said_by(program, str(tmp_path / "a.pt")) == "caught\n"
     assert not list(tmp_path.iterdir())
 
 
@@ -195,7 +183,7 @@ def test_presets_have_all_options_of_their_algorithm():
             other = "ppo" if section["algorithm"] == "dqn" else "dqn"
             defaults = read_presets()["defaults"]
             foreign = defaults[other].keys() - defaults[section["algorithm"]].keys()
-            assert missing <= foreign | {*("network", "reward_threshold", "pixels")}
+            assert missing <= foreign | {*("network", "reward_threshold", "attempts")}
             assert json.dumps(section)
 
 

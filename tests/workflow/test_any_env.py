@@ -31,7 +31,6 @@ from goalreel.verification.replay import difference
 
 RANDOM = {"name": "random"}
 WRAPPERS = "gymnasium.wrappers"
-ENVS = ["CartPole-v1", "Acrobot-v1", "Pendulum-v1"]
 
 
 class Pictured(gymnasium.Env):
@@ -165,7 +164,7 @@ def gymnasiums(made) -> list:
     return frames
 
 
-@pytest.mark.parametrize("env", [*ENVS, "TestMany-v0", "TestBits-v0", "TestSquare-v0"])
+@pytest.mark.parametrize("env", ["CartPole-v1", "TestMany-v0", "TestBits-v0", "TestSquare-v0"])
 def test_random_actions_are_drawn_as_documented(env):
     environment, made = shard(env)
     space = gymnasium.make(env).action_space

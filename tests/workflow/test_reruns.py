@@ -19,7 +19,6 @@ ONE_SHARD = {"simulate": 1, "render": 1, "encode": 1} | END
 
 
 CONFIG_EDITS = [
-    ({}, NOTHING),
     ({"encode": {"qp": 31}}, ENCODE),  # an option of x264, which `auto` takes then
     ({"encode": {"preset": "fast"}}, ENCODE),
     ({"overlay": {"title_card": 0.51}}, NOTHING),  # as many frames
@@ -42,7 +41,6 @@ CONFIG_EDITS = [
 GYMNASIUM = SMALL | {"env": "CartPole-v1", "policy": {"name": "random"}}
 PLAYED = {"simulate": 2, "encode": 2, "clips": 1, "grid": 1} | END
 GYMNASIUM_EDITS = [
-    ({}, NOTHING),
     ({"render": {"scale": 2}}, ENCODE | {"clips": 1}),
     ({"film": {"fps": 30}}, ENCODE | {"episodes": 1, "clips": 1, "grid": 1}),
     ({"film": {"fps": 50}}, NOTHING),  # CartPole's own

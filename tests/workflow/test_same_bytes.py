@@ -10,8 +10,7 @@ from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 from project import Project
 
 
-def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, user_cache, tmp_path):
-    expected = hashes(filmed.folder / "results")
+def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(expected, user_cache, tmp_path):
     assert len(expected) == 13
     # Processor features with special code in NumPy, to turn off.
     dispatched = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])

@@ -1,6 +1,5 @@
 """A film of chosen episodes: all are played, and the chosen ones are as in a film of all."""
 
-import itertools
 import json
 from dataclasses import replace
 from functools import partial
@@ -267,19 +266,6 @@ def test_edit_of_a_selection_plays_nothing_again(sources, edit, jobs):
 )
 def test_bad_selections_are_rejected(options, message):
     assert message in rejection({"film": {"select": {"worst": 2}}} | options)
-
-
-def test_play_rejects_episodes_that_differ_in_a_replay(monkeypatch):
-    environment, counter = make_environment({"env": "FrozenLake-v1"}), itertools.count()
-    make = environment.make
-
-    def made(*mode):
-        return gymnasium.wrappers.TransformReward(make(*mode), lambda _: float(next(counter)))
-
-    monkeypatch.setattr(environment, "make", made)
-    check = partial(check_first_episode, environment)
-    with pytest.raises(GoalreelError, match="gives a different reward in a replay"):
-        play_episodes(range(3), 1, environment, make_policy({"name": "random"}), check=check)
 
 
 def test_a_chosen_episode_that_plays_differently_is_named():

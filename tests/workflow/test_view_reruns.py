@@ -98,7 +98,6 @@ def test_damaged_sources_of_the_report_are_rebuilt(done, name):
 
 
 CONFIG_EDITS = [
-    ({}, NOTHING),
     ({"overlay": {"caption": "Seed {seed}"}}, ENCODE | {"clips": 1, "report": 1}),
     ({"overlay": {"hud": True}}, HUD | {"clips": 1, "report": 1}),
     ({"overlay": {"title_card": 0}}, ENCODE | TABLES | {"report": 1}),

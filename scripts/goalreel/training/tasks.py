@@ -34,7 +34,7 @@ def check_spaces(config: Mapping, observation_space, action_space) -> None:
         raise OptionError("env", f"{quoted(env)} has {kind}. {fix}")
     if train["pixels"] or is_picture(observation_space):
         if isinstance(train["network"], list):
-            problem = f"{train['network']} is for states, but {env} has frames"
+            problem = f"'{train['network']}' is for states, but {env} has frames"
             raise OptionError("train.network", f"{problem}. Use small, for example.")
         return
     try:

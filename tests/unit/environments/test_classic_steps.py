@@ -6,7 +6,6 @@ import pytest
 
 from goalreel.environments.classic_control import ClassicControl
 from goalreel.environments.environment import make_environment
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 
 SEEDS = np.array([0, 1, 12345, (1 << 31) + 7, (1 << 53) - 1, *range(40, 75)])
 CASES = [
@@ -64,9 +63,3 @@ def test_steps_equal_gymnasium(case):
             )
             going = going[going]
     assert ended > 5 or name == "Pendulum-v1" or case.get("max_episode_steps") == 60
-
-
-def test_wrapped_environment_is_stepped_by_gymnasium():
-    wrapped = {"env": "CartPole-v1", "env_wrappers": ["gymnasium.wrappers:FlattenObservation"]}
-    assert type(make_environment(wrapped)) is GymnasiumEnvironment
-    assert type(make_environment({"env": "FrozenLake-v1"})) is GymnasiumEnvironment

@@ -19,7 +19,6 @@ CASES = {
     "minigrid:MiniGrid-Dynamic-Obstacles-8x8-v0": {},
 }
 RARE_CASES = {
-    "BipedalWalker-v3": {},
     "minigrid:MiniGrid-ObstructedMaze-2Dlhb-v1": {},
     "minigrid:BabyAI-GoToRedBall-v0": {},
 }
@@ -79,20 +78,3 @@ def test_composed_minigrid_frames_equal_env_render():
         name = "minigrid:MiniGrid-DoorKey-8x8-v0"
         made = GymnasiumEnvironment(name, kwargs, max_episode_steps=40)
         assert compared(made, 2) > 40
-
-
-def test_other_environments_render_every_frame():
-    """Wrapped environments, and environments that the memo does not know."""
-    minigrid = pytest.importorskip("minigrid.envs")
-    another = type("Another", (minigrid.EmptyEnv,), {"__module__": "another"})
-    gymnasium.register("Another-v0", another)
-    wrapped = ({"gymnasium.wrappers:TimeAwareObservation": {}},)
-    for environment in (
-        GymnasiumEnvironment("FrozenLake-v1", wrappers=wrapped),
-        GymnasiumEnvironment("Blackjack-v1"),
-        GymnasiumEnvironment("Another-v0"),
-    ):
-        env = environment.make()
-        obs, _ = env.reset(seed=1)
-        assert np.array_equal(environment.frame(env, obs), env.render())
-        env.close()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from frames import film
 from gymnasium.envs.registration import WrapperSpec
+from gymnasium_frames import played
 
 import goalreel
 from goalreel.environments.environment import make_environment
@@ -64,14 +65,10 @@ def race(**kwargs):
 def test_frames_are_those_of_the_wrappers_of_an_id(tmp_path):
     made, cache = film(tmp_path / "f.npz", make_environment({"env": "PaintedLander-v0"}), range(2))
     frames = iter(cache)
-    for e in range(len(made)):
-        env = gymnasium.make("PaintedLander-v0", render_mode="rgb_array")
-        env.reset(seed=int(made.episodes.seed[e]))
-        assert np.array_equal(env.render(), next(frames))
-        for action in made.episode(e)[1].tolist():
-            env.step(action)
-            assert np.array_equal(env.render(), next(frames))
-        assert env.render()[0, 0].tolist() == [200] * 3
+    for e, seed in enumerate(made.episodes.seed.tolist()):
+        for picture in played("PaintedLander-v0", seed, made.episode(e)[1]):
+            assert np.array_equal(picture, next(frames))
+        assert picture[0, 0].tolist() == [200] * 3
 
 
 def test_policy_sees_the_observations_of_the_wrappers_of_an_id():

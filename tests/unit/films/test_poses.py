@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import gymnasium
+import gymnasium_frames
 import numpy as np
 import pytest
 
@@ -45,14 +46,10 @@ def test_frames_of_poses_are_those_of_env_render(tmp_path, env, view):
     names = {"camera": "camera_name"}
     kwargs = {names.get(key, key): value for key, value in view.items()}
     for episode, seed in enumerate(played.episodes.seed.tolist()):
-        peer = gymnasium.make(env, render_mode="rgb_array", max_episode_steps=5, **kwargs)
-        peer.reset(seed=seed)
-        frames, (_, actions, _) = cache.episode(episode), played.episode(episode)
-        assert np.array_equal(cache[frames[0]], peer.render())
-        for step, action in enumerate(actions, 1):
-            peer.step(action)
-            assert np.array_equal(cache[frames[step]], peer.render()), (env, seed, step)
-        peer.close()
+        actions = played.episode(episode)[1]
+        expected = gymnasium_frames.played(env, seed, actions, max_episode_steps=5, **kwargs)
+        for frame, picture in zip(cache.episode(episode), expected, strict=True):
+            assert np.array_equal(cache[frame], picture), (env, seed, frame)
 
 
 def test_rays_of_a_rangefinder_are_drawn(tmp_path):
@@ -66,11 +63,11 @@ def test_rays_of_a_rangefinder_are_drawn(tmp_path):
     scene = make_environment(config), make_policy({"name": "random"})
     played = simulate_reaches(range(1), 0, *scene, 1, success=None)
     render_poses(tmp_path / "frames.npz", played, config, NO_SPEC)
-    peer = gymnasium.make("Reacher-v5", render_mode="rgb_array", xml_file=str(path))
-    peer.reset(seed=int(played.episodes.seed[0]))
-    peer.step(played.actions[0])
-    first, second, _ = open_cache(tmp_path / "frames.npz")
-    assert np.array_equal(second, peer.render()) and not np.array_equal(first, second)
+    seed, actions = int(played.episodes.seed[0]), played.actions
+    expected = [*gymnasium_frames.played("Reacher-v5", seed, actions, xml_file=str(path))]
+    frames = list(open_cache(tmp_path / "frames.npz"))
+    assert all(map(np.array_equal, frames, expected)) and len(frames) == len(expected)
+    assert not np.array_equal(*frames[:2])
 
 
 @pytest.mark.parametrize("stage", [pytest.param("simulate", marks=pytest.mark.slow), "render"])

@@ -6,7 +6,7 @@ import subprocess
 import av
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, QP, decoded, fake_ffmpeg, rendered, simulated
+from conftest import LOSSLESS, QP, decoded, fake_ffmpeg, rendered, simulated
 from frames import layer_of
 from recordings import BROKEN
 
@@ -46,11 +46,8 @@ def test_yuv_is_bt709_rounded_to_integers(shape):
         assert np.abs(shown.reshape(-1) - expected).max() <= 0.501, i
 
 
-@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
-def test_lossless_segment_equals_frame_cache(atlases, tmp_path, env):
-    policy = {"name": "pump", "epsilon": 0.0} | ({"force": 1.0} if env == CONTINUOUS else {})
-    cache = rendered(simulated(env, range(2), policy), atlases, env)
-    encode_segment(cache, tmp_path / "s.mp4", 30, QP | {"qp": 0}, "{}")
+def test_lossless_segment_equals_frame_cache(cache, tmp_path):
+    encode_segment(cache, tmp_path / "s.mp4", 30, LOSSLESS, "{}")
     pairs = zip(decoded(tmp_path / "s.mp4"), Yuv420p(cache).frames(), strict=True)
     assert all(np.array_equal(frame, shown) for frame, shown in pairs)
 
@@ -74,8 +71,7 @@ def test_segment_has_keyframes_at_episodes_no_b_frames_and_bt709(cache, tmp_path
     assert kinds == {1, 2}, "AV_PICTURE_TYPE_I and _P"
 
 
-def test_keyframes_are_exact_at_any_frame_rate(atlases, tmp_path):
-    cache = rendered(simulated(reaches=range(3)), atlases)
+def test_keyframes_are_exact_at_any_frame_rate(cache, tmp_path):
     for fps in (1, 7, 144, 240):
         encode_segment(cache, tmp_path / "s.mp4", fps, QP, "{}")
         index = read_index(tmp_path / "s.mp4")

@@ -172,24 +172,6 @@ def test_patch_decodes_and_keeps_other_macroblocks(case):
             assert np.array_equal(plane[~inside[::step, ::step]], track[~inside[::step, ::step]])
 
 
-@settings(QUICK, max_examples=60)
-@given(cases(), st.randoms(use_true_random=False))
-def test_slice_does_not_depend_on_earlier_pictures(case, random):
-    name, region, qp = case["name"], case["region"], case["qp"]
-    colors = weights(name, case["colors"])
-    coded = slices(name, case["patches"], region, qp, colors)
-    separate = [
-        decode_strictly(stream_of(SIZE, [idr(name), *picture(data, 1, region, qp, colors)]))[1]
-        for data in coded
-    ]
-    order = random.choices(range(len(coded)), k=9)
-    units = [idr(name)]
-    for place, number in enumerate(order, start=1):
-        units += picture(coded[number], place, region, qp, colors)
-    for number, decoded in zip(order, decode_strictly(stream_of(SIZE, units))[1:], strict=True):
-        assert np.array_equal(decoded, separate[number])
-
-
 def psnr_of_patch(patches: Sequence, name: str, qp: int, colors: Sequence = ()) -> float:
     """Return the PSNR of the decoded first patch in dB, over all its samples."""
     (data, *_) = slices(name, patches, WHOLE, qp, colors)

@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError
 from goalreel.h264 import bits as nal
-from goalreel.h264.bits import BitStrings, join_rows
 from goalreel.h264.parameter_sets import StreamParameters, pps, sps
 from goalreel.h264.slice_reader import read_slices
 from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
 
 SIZE = (48, 32)
 ZEROS = st.lists(st.sampled_from([0, 0, 0, 1, 2, 3, 4, 255]), max_size=40).map(bytes)
-BITS = st.lists(st.integers(0, 1), max_size=80).map(lambda values: np.array(values, np.uint8))
 X264 = "-profile:v baseline -qp 40 -x264-params keyint=1:no-deblock=1:psy=0:ipratio=1:aq-mode=0"
 
 
@@ -120,16 +118,6 @@ def headers(draw):
     )
 
 
-@given(headers(), BITS)
-def test_slice_consists_of_header_and_data(header, data):
-    unit = slice_nal(header, data)
-    assert (unit[0] >> 5, unit[0] & 31) == (header.ref_idc, 1 if header.idr_pic_id is None else 5)
-    assert rbsp_of(unit) == nal.to_rbsp(np.concatenate([header_bits(header).bits, data]))
-    shown = "".join(f"{byte:08b}" for byte in rbsp_of(unit))
-    order = header_bits(header).order
-    assert int(shown[order : order + 16], 2) == header.poc_lsb
-
-
 @settings(max_examples=4, deadline=None)
 @given(st.lists(headers(), min_size=10, max_size=30))
 def test_ffmpeg_parses_slice_headers(tmp_path_factory, drawn):
@@ -175,17 +163,3 @@ def test_x264_slices_are_read_as_by_ffmpeg(tmp_path, slices):
 def test_reader_rejects_other_x264_settings(more):
     with pytest.raises(AssertionError, match="x264 coded .* please report"):
         read_slices(x264(more), SIZE, 40)
-
-
-def test_bit_strings_join_at_any_offset():
-    rng = np.random.default_rng(1)
-    data = rng.integers(0, 256, 64, np.uint8)
-    starts, lengths = rng.integers(0, 400, (500, 3)), rng.integers(0, 80, (500, 3))
-    lengths[:20, 1] = 0
-    packed, bounds = join_rows(BitStrings(data, starts, lengths))
-    text = "".join(f"{byte:08b}" for byte in data)
-    for row, (first, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
-        pairs = zip(starts[row], lengths[row], strict=True)
-        bits = "".join(text[start : start + length] for start, length in pairs)
-        shown = "".join(f"{byte:08b}" for byte in packed[first:end])
-        assert shown == bits.ljust(-(-len(bits) // 8) * 8, "0")

@@ -1,4 +1,4 @@
-"""Test the MP4 writer with goalreel's reader, PyAV, ffmpeg and a browser."""
+"""Test the MP4 writer with goalreel's reader, PyAV and ffmpeg."""
 
 import itertools
 import os

@@ -5,9 +5,8 @@ import json
 import os
 import time
 
-import numpy as np
 import pytest
-from conftest import FEW, of_shard, simulated, write_new_trailer
+from conftest import FEW, of_shard, simulated
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError, UnusableFileError
@@ -93,15 +92,6 @@ def test_spec_by_hand_accepts_any_inputs(shards):
     check_inputs(parse_spec(json.dumps(spec)), {"trajectories": shards})
 
 
-def test_stage_plan_holds_plans_of_its_inputs():
-    plan, other = specs_of(), specs_of(overlay={"hud": True})
-    specs = (json.loads(one.spec("encode", of_shard(0))) for one in (plan, other))
-    before, after = (spec["input_digests"] for spec in specs)
-    assert all(before[name] == after[name] for name in ("frames", "trajectories"))
-    assert all(before[name] != after[name] for name in ("coded_atlas",))
-    assert json.loads(plan.spec("simulate", of_shard(0)))["input_digests"] == {}
-
-
 def test_changed_byte_breaks_checksum_of_video(tmp_path):
     path = tmp_path / "v.mp4"
     path.write_bytes(bytes(range(256)) * 3)
@@ -116,12 +106,6 @@ def test_changed_byte_breaks_checksum_of_video(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(UnusableFileError, match="truncated or corrupt"):
             check_trailer(path)
-
-
-def test_numpy_reads_archive_with_trailer(shards):
-    write_new_trailer(shards[0])
-    with np.load(shards[0], allow_pickle=False) as archive:
-        assert str(archive["kind"]) == "trajectories"
 
 
 def test_file_from_the_future_gets_current_time(shards):

@@ -106,16 +106,9 @@ def test_fingerprint_follows_every_kind_of_import(small, statement):
     assert fingerprint_of(small) != before
 
 
-@pytest.mark.parametrize(
-    ("statement", "fault"),
-    [
-        ("from . import four", "relative import"),
-        ("import", r"three\.py: Cannot be read as Python"),
-    ],
-)
-def test_fingerprint_rejects_untraceable_imports(small, statement, fault):
-    (small / "goalreel" / "three.py").write_text(f"{statement}\n")
-    with pytest.raises(GoalreelError, match=fault):
+def test_fingerprint_rejects_relative_imports(small):
+    (small / "goalreel" / "three.py").write_text("from . import four\n")
+    with pytest.raises(GoalreelError, match="relative import"):
         fingerprint_of(small)
 
 

@@ -2,14 +2,11 @@
 
 from dataclasses import replace
 
-import gymnasium
 import numpy as np
 import pytest
 from conftest import CONTINUOUS, DISCRETE, rendered, simulated
 from gymnasium_frames import drawn, played
 
-from goalreel.environments.mountain_car import ENVIRONMENTS
-from goalreel.environments.registry import describe
 from goalreel.rendering.gymnasium_style import distinct_positions, keys
 
 ENVS = pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
@@ -71,12 +68,3 @@ def test_car_stays_out_of_the_rows_for_text(env, atlases):
         frame[box] = atlas.background[box]
     rows = np.flatnonzero(touched)
     assert (rows[0], 399 - rows[-1]) == (35, 35)
-
-
-def test_environments_agree_with_gymnasium_registry():
-    for name, environment in ENVIRONMENTS.items():
-        spec = gymnasium.spec(name)
-        made = gymnasium.make(name).unwrapped
-        assert spec.max_episode_steps == environment.max_episode_steps
-        assert made.goal_position == environment.goal_position == describe(name).goal_position
-        assert (made.screen_width, made.screen_height) == (600, 400)

@@ -5,7 +5,6 @@ import pytest
 from frames import drawn, groups_of
 
 from goalreel.encoding.yuv import Yuv420p, planar
-from goalreel.environments.drawing.block_store import BlockReader, BlockStore
 from goalreel.rendering import blocks
 from goalreel.rendering.overlay import add_bands
 
@@ -95,20 +94,3 @@ def test_equal_blocks_and_frames_are_stored_once():
     (group,) = groups_of(iter(moving))
     assert group.count == 40 and len(group.blocks) == 2
     assert group.changes.shape[1] == 100 + 2 * 9
-
-
-def test_block_frames_make_the_same_groups_as_their_pixels(monkeypatch):
-    """The numbers of blocks change from one frame to the next."""
-    monkeypatch.setattr(blocks, "_MAX_IMAGES", 7)
-    shown = noisy_frames((50, 70), 40)
-    frames, reader = [], None
-    for number, picture in enumerate(shown):
-        if number % 5 == 0:
-            reader = BlockReader(BlockStore())
-        frames.append(reader.read(picture))
-        assert np.array_equal(frames[-1].image(), picture)
-    ones, others = list(groups_of(shown)), list(groups_of(frames))
-    assert len(ones) == len(others) == 6
-    for one, other in zip(ones, others, strict=True):
-        assert one.count == other.count and np.array_equal(one.changes, other.changes)
-        assert np.array_equal(one.blocks, other.blocks)

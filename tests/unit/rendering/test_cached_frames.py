@@ -22,14 +22,11 @@ from goalreel.simulation.trajectories import read_trajectories
 ENVS = {
     "FrozenLake-v1": ("", False),
     "CartPole-v1": ("", False),
-    "Acrobot-v1": ("", False),
-    "Pendulum-v1": ("", False),
     "HalfCheetah-v5": ("mujoco", True),
     "LunarLander-v3": ("Box2D", False),
     "BipedalWalker-v3": ("Box2D", True),
     "CarRacing-v3": ("Box2D", True),
     "ALE/Breakout-v5": ("ale_py", True),
-    "ALE/Pong-v5": ("ale_py", True),
     "MiniGrid-DoorKey-8x8-v0": ("minigrid", False),
 }
 

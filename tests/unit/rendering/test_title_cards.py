@@ -5,20 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from assembling import CAPTION, atlas_of, byte_stream, decode_strictly, every_nth_state, quantizers
+from assembling import assembled, byte_stream, decode_strictly, every_nth_state
 from conftest import DISCRETE, simulated
 from decoders import decode
 from frames import film
 
-from goalreel.encoding.assembling.encode_atlas import code_atlas
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.environment import make_environment
-from goalreel.films.render import render_states
 from goalreel.films.segment import assemble_blocks, assemble_segment, encode_segment
 from goalreel.mp4.reader import read_index
-from goalreel.provenance.spec import NO_SPEC
-from goalreel.rendering.atlas import state_keys
-from goalreel.rendering.overlay import add_overlay, captions, empty_track
+from goalreel.rendering.overlay import add_overlay
 from goalreel.rendering.title_cards import card_texts, title_cards
 
 QP = {"encoder": "x264", "preset": "ultrafast", "qp": 4}
@@ -59,12 +55,8 @@ def test_card_of_any_size_is_cut(size):
 def segment_of(kind, path):
     """Write a segment with title cards; return its cards and its frames."""
     if kind == "atlas":
-        made, style = every_nth_state(simulated(), 15), DISCRETE
-        atlas = atlas_of(style, state_keys(made, style))
-        cache = render_states(made, atlas, style, NO_SPEC)
-        overlay = captions(CAPTION, made, DISCRETE, "reach"), False, True
-        cache = add_overlay(cache, made, DISCRETE, *overlay)
-        coded = code_atlas(atlas, *empty_track(atlas.background, DISCRETE, False), quantizers())
+        bare = assembled(path, DISCRETE, every_nth_state(simulated(), 15))
+        cache = bare.cache
     else:
         environment = make_environment({"env": "CartPole-v1", "max_episode_steps": 30})
         made, cache = film(path.with_suffix(".npz"), environment, range(3))
@@ -72,7 +64,7 @@ def segment_of(kind, path):
     cards = title_cards(cache.background.shape[:2], lines(3), FRAMES)
     cache = replace(cache, titles=cards)
     if kind == "atlas":
-        assemble_segment(cache, coded, path, 30, "{}")
+        assemble_segment(cache, bare.coded_atlas, path, 30, "{}")
     elif kind == "blocks":
         assemble_blocks(cache, path, 30, {"qp": 20, "card_qp": 12}, "{}")
     else:

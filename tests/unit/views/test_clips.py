@@ -152,12 +152,8 @@ ROWS = SimpleNamespace(steps=STEPS, return_=RETURNS, reached=STEPS < 200)
         ("capped_cubic", [0, 1]),
         (None, []),
         ([5, 2, 2, 77], [2, 5]),
-        ({"every": 4}, [0, 4]),
-        ({"best": 3}, [0, 1, 4]),
         ({"worst": 99}, [0, 1, 2, 3, 4, 5]),
         ({"median": 2}, [0, 2]),
-        ({"best": 2, "by": "steps"}, [2, 5]),
-        ({"worst": 2, "by": "return"}, [3, 5]),
     ],
 )
 def test_episode_trigger_selects_episodes(trigger, episodes):

@@ -30,7 +30,6 @@ from goalreel.views.scaled_frames import ScaledFrames
 from grid import grid as program
 
 GRID = {"rows": 2, "columns": 2, "caption": "Reach {reach} · {steps} steps"}
-PAPER = (33, 37, 43)
 CARTPOLE = "CartPole-v1"
 
 

@@ -44,13 +44,6 @@ def test_stages_pass_exactly_the_required_arguments(options):
         assert needed <= given <= {*offered}, stage
 
 
-def test_stages_have_distinct_outputs():
-    for options in RUNS:
-        plan = plan_of(**options)
-        paths = [o.path for stage in plan.stages for o in STAGES[stage].present(plan.run).values()]
-        assert len(paths) == len(set(paths))
-
-
 @pytest.mark.parametrize("rule", ["simulate", "render", "encode"])
 def test_resources_double_per_attempt_and_scale_with_shard(rule):
     def asked(attempt=1, reaches=10**6, shard_size=250):

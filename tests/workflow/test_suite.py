@@ -41,6 +41,11 @@ def test_suite_runs_equal_single_runs(suite, tmp_path):
     assert hashes(project.folder / "alone").items() <= in_suite.items()
 
 
+def test_suite_in_a_folder_named_compare_has_its_comparison(project):
+    options = {"suite": "{policy: [random, pump]}", "results": "my-compare", "episodes": 2}
+    assert project.jobs(config=options)["suite_compare"] == 1
+
+
 def test_verify_finds_damage_of_the_page_and_of_comparisons(suite, monkeypatch):
     monkeypatch.chdir(suite.folder)
     results = suite.folder / "results"

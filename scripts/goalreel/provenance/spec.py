@@ -8,6 +8,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -49,9 +50,8 @@ class Spec:
     @property
     def remarks(self) -> dict[str, str]:
         """The remarks on a film of inexact or unchecked episodes, by columns of tables."""
-        remarks = {} if self.reproducible else {"reproducible": "not reproducible"}
-        inexact = {"draft": "draft", "batched": "batched actions"}
-        return remarks | {key: words for key, words in inexact.items() if key in self.value}
+        words = {"reproducible": "not reproducible", "draft": "draft", "batched": "batched actions"}
+        return {key: remark for key, remark in words.items() if key in self.value}
 
     def shard_of(self, number: int) -> dict[str, int]:
         """Return the range of a shard of its run, as the shard's specs have it."""
@@ -109,6 +109,11 @@ def covered(number: int, size: int, total: int) -> dict[str, int]:
 def shard_name(shard: int) -> str:
     """Return the name of a shard, its value of the wildcard `shard`: 00000, 00001, ..."""
     return f"{shard:05d}"
+
+
+def folder_name(label: str) -> str:
+    """Return the name of a folder for a label, such as that of a run or a row of a suite."""
+    return re.sub(r"[^\w.+-]+", "-", label).strip("-.") or "run"
 
 
 def shard_paths(first: Path, count: int) -> list[Path]:

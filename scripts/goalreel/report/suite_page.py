@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from goalreel.cli import read_failure
 from goalreel.errors import pluralize, shortened
 from goalreel.files.atomic import write_text
-from goalreel.provenance.spec import Spec, common_digest
+from goalreel.provenance.spec import Spec, common_digest, folder_name
 from goalreel.report import statistics
 from goalreel.report.episode_table import read_table
 from goalreel.report.page import TEMPLATES, hash_source, open_template
@@ -41,13 +40,10 @@ class _Cell:
     def finished(self) -> list[Mapping]:
         return [run for run in self.runs if run["state"] == "finished"]
 
-    def means(self) -> list[float]:
-        return [run["mean"] for run in self.finished if run["mean"] is not None]
-
     def sample(self) -> Sequence[float]:
         """Return the means of trainings, or the returns of a policy without any."""
         if len(self.runs) > 1:
-            return self.means()
+            return [run["mean"] for run in self.finished if run["mean"] is not None]
         return [] if self.returns is None else self.returns.tolist()
 
     def estimate(self, name: str, low: str, high: str) -> Interval | None:
@@ -125,7 +121,6 @@ def _read(folder: Path, run: Mapping) -> tuple[dict, pd.Series | None]:
     path = folder / run["run"]
     file = path / "tables.json"
     made = json.loads(file.read_bytes()) if file.is_file() else {}
-    made.pop("sha256", None)
     is_present = common_digest(made) == run["digest"]
     summary = json.loads((path / "summary.json").read_bytes()) if is_present else {}
     since = file.stat().st_mtime if summary else 0.0
@@ -134,13 +129,12 @@ def _read(folder: Path, run: Mapping) -> tuple[dict, pd.Series | None]:
     logs = [log for log in logs if not (summary and _stage_of(log, path) in _PLAYED)]
     failure, log = next(((f, log) for log in logs if (f := read_failure(log))), (None, None))
     error = " ".join(line.strip() for line in shortened(failure["error"], 2)) if failure else None
-    stage = log and _stage_of(log, path)
     files = {key: path / name for key, name in _FILES.items()} | {"log": log}
     returned, success = (summary.get(part) or {} for part in ("return", "success"))
     record = {
         **{name: value for name, value in run.items() if name != "digest"},
         "state": "finished" if summary else "failed" if failure else "not finished",
-        "error": error and f"{stage}: {error}",
+        "error": error and f"{_stage_of(log, path)}: {error}",
         "episodes": summary.get("episodes", 0),
         **{name: returned.get(name) for name in ("mean", "low", "high", "std")},
         "success": success.get("share"),
@@ -183,7 +177,7 @@ def _row(folder: Path, label: str, cells: dict[str, _Cell], names: Mapping[str, 
     for column in (ranked[0], *ties) if worse else ():
         cells[column].mark = "among the best" if ties else "best"
     bounds = [bound for mean in means.values() for bound in vars(mean).values()]
-    compared = folder / "compare" / re.sub(r"[^\w.+-]+", "-", label).strip("-.")
+    compared = folder / "compare" / folder_name(label)
     film = _address(folder, compared / "compare.mp4")
     is_whole = all(len(cell.finished) == len(cell.runs) for cell in cells.values())
     return {

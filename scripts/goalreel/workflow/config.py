@@ -1,7 +1,6 @@
 """The configuration: the user's options, checked against each other and completed."""
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from goalreel.policies.parameters import (
 )
 from goalreel.policies.policy_dependencies import policy_files, policy_tools
 from goalreel.policies.sb3_files import spaces_error, with_files
+from goalreel.provenance.spec import folder_name
 from goalreel.rendering.captions import default_captions
 from goalreel.verification.lock_file import read_lock
 from goalreel.workflow import policy_errors
@@ -133,7 +133,7 @@ def results_folder(env: str, policy: Mapping) -> str:
     """Return the default results folder, results/ENV-POLICY, with the stem of a policy's file."""
     played = policy.get("file") or policy.get("dataset")
     name = f"{env}-{Path(played).stem if played else policy['name']}"
-    return "results/" + re.sub(r"[^\w.+-]+", "-", name)
+    return f"results/{folder_name(name)}"
 
 
 def locked_options(user_options: Mapping) -> dict:
@@ -174,9 +174,9 @@ def _fitting_policy(policy: Mapping, env: str) -> str:
 
 
 def _environment_errors(config: Mapping) -> Errors:
-    env, kwargs, wrappers = config["env"], config["env_kwargs"], config["env_wrappers"]
-    errors = gymnasium_ids.environment_errors(env, kwargs)
-    yield from errors or wrapper_errors(env, wrappers)
+    env = config["env"]
+    errors = gymnasium_ids.environment_errors(env, config["env_kwargs"])
+    yield from errors or wrapper_errors(env, config["env_wrappers"])
     # Only a recording is known to end.
     recorded = config["policy"]["name"] in RECORDED
     is_endless = gymnasium_ids.ENDLESS.fullmatch(env.rpartition(":")[2])
@@ -242,8 +242,7 @@ def _creator_errors(config: Mapping) -> Errors:
 
 
 def _render_errors(config: Mapping) -> Errors:
-    env, render = config["env"], config["render"]
-    scale = render["scale"]
+    env, render, scale = config["env"], config["render"], config["render"]["scale"]
     if describe(env).has_atlas and scale not in (None, 1):
         yield "render.scale", f"'{scale}' is not allowed for {env}. Use 1 or null."
     own = [k for k in ("camera", "width", "height", "quality") if render[k] not in (None, "exact")]

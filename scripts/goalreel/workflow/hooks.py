@@ -52,8 +52,7 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
             given = {"check": config.get("check"), **workflow.config_settings.overwrite_config}
             suite_runs = {"": SuiteRun(locked_options(given))}
         else:
-            is_training = _is_training(workflow)
-            suite_runs = expand(_with_trained_policy(config) if is_training else config)
+            suite_runs = expand(_with_trained_policy(config) if _is_training(workflow) else config)
         runs = _read_runs(suite_runs)
         for options in runs.values():
             run_checks.check_results(options["results"], Path(base))
@@ -123,7 +122,7 @@ def _is_training(workflow) -> bool:
 def _with_trained_policy(options: Mapping) -> dict:
     """Return the options with the policy `trained` if they name no policy."""
     policy = options.get("policy") or {}
-    is_given = isinstance(policy, str) or any(
+    is_given = not isinstance(policy, Mapping) or any(
         policy.get(key) not in (None, "null") for key in ("name", "file", "dataset")
     )
     return {**options, "policy": policy if is_given else {**policy, "name": "trained"}}
@@ -206,11 +205,10 @@ def _plan(
 def _check_targets(plans: Plans, targets: Sequence[str]) -> None:
     """Raise GoalreelError if no run has one of the targets that the command line names."""
     plan = next(iter(plans.runs.values()))
-    config, policy = plan.config, plan.run.policy
     if lacking := next((target for target in targets if target not in plans.stages), None):
         raise GoalreelError(
-            f"{lacking}: Cannot be made of {config['env']} with the policy {policy}. It needs "
-            f"{STAGES[lacking].needs}."
+            f"{lacking}: Cannot be made of {plan.config['env']} with the policy {plan.run.policy}. "
+            f"It needs {STAGES[lacking].needs}."
         )
 
 

@@ -11,6 +11,7 @@ from goalreel.configuration.options import Options
 from goalreel.configuration.schema import config_error
 from goalreel.errors import OptionError, quoted, suggest
 from goalreel.policies.parameters import POLICY_FILES, is_trained_here
+from goalreel.provenance.spec import folder_name
 from goalreel.workflow.config import with_policy_section
 
 _LISTED = ("runs", "rl_zoo")  # keys of a suite that list its runs instead of an axis
@@ -229,8 +230,3 @@ def with_option(run: Mapping, option: str, value: object) -> dict:
     if not isinstance(section, Mapping | None):
         return dict(run)  # the check of its options reports it
     return {**run, key: with_option(section or {}, inner_key, value)}
-
-
-def folder_name(label: str) -> str:
-    """Return the folder name of a run or a row with a label."""
-    return re.sub(r"[^\w.+-]+", "-", label).strip("-.") or "run"

@@ -1,17 +1,18 @@
 """The plan of a suite's own jobs: its page, the comparisons of each row, and their verification."""
 
 import hashlib
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 from goalreel.policies.parameters import RECORDED
 from goalreel.provenance.fingerprint import fingerprint
-from goalreel.provenance.spec import canonical, parse_spec
+from goalreel.provenance.spec import canonical, folder_name, parse_spec
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.run_checks import COMPARED
 from goalreel.workflow.stages import STAGES
-from goalreel.workflow.suite import SuiteRun, folder_name
+from goalreel.workflow.suite import SuiteRun
 
 # The stages of each run whose files a stage of the suite reads.
 _READ = {"compare": ("episodes", "simulate", "render"), "index": ("episodes", "stills", "report")}
@@ -47,28 +48,25 @@ class SuitePlan(Plan):
         digests = "".join(plan.digest(maker) for plan, maker in self._makers(stage, wildcards))
         config: dict = {"runs_digest": hashlib.sha256(digests.encode()).hexdigest()}
         if stage == "compare":
-            names = self.rows[wildcards["row"]]
-            sides = [[self._side(name), name] for name in names]
+            sides = [[self._side(name), name] for name in self.rows[wildcards["row"]]]
             config |= {"compare": sides, "view_encoder": self.run.value("view_encoder")}
         elif stage == "verify":  # a new spec each time, as in `Plan`
             config = {"lists": self._lists(), "asked": time.time_ns()}
         else:
-            runs = self._suite_runs
             config["runs"] = [
                 [n, run.row, run.column, run.training_seed, self._plans[n].digest("episodes")]
-                for n, run in runs.items()
+                for n, run in self._suite_runs.items()
             ]
-            config["is_checkpoints"] = all(run.is_checkpoint for run in runs.values())
+            config["is_checkpoints"] = all(run.is_checkpoint for run in self._suite_runs.values())
         made = {"stage": stage, "config": config, "tools": self.versions(stage), "shard": {}}
         made |= {"files": self._watched_files(stage)} if stage == "index" else {}
         return canonical(made | {"code": fingerprint(self.scripts / f"{stage}.py")})
 
     def _lists(self) -> dict[str, str]:
         """Return the digest of the spec of each list of checksums, by its path in the results."""
-        jobs = [("index", ""), *(("compare", row) for row in self.rows)]
         return {
             _in_row(STAGES[stage].paths[-1], row): parse_spec(self.spec(stage, {"row": row})).digest
-            for stage, row in jobs
+            for stage, row in [("index", ""), *(("compare", row) for row in self.rows)]
         }
 
     def _side(self, name: str) -> str:
@@ -105,12 +103,7 @@ class SuitePlan(Plan):
             made = {option: _in_row(path, "{row}") for option, path in made.items()}
         return made
 
-    def command(self, stage: str, wildcards: Mapping, files: Mapping, threads: int) -> str:
-        """Return the command of a job, which finds the runs in their folders."""
-        made = {option: path for option, path in files.items() if option != "runs"}
-        return super().command(stage, wildcards, made, threads)
-
 
 def _in_row(path: str, row: str) -> str:
     """Return the path of a comparison's file, in a folder of its row."""
-    return path.replace("compare/", f"compare/{row}/", 1)
+    return re.sub(r"compare/([^/]+)$", rf"compare/{row}/\1", path)

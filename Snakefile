@@ -56,7 +56,7 @@ for planned in plans.rules:
             planned.log("benchmarks", "tsv")
         wildcard_constraints:
             **planned.constraints,
-        priority: planned.priority
+        priority: int(STAGES[planned.stage].scope == "any")  # all shards wait for an atlas
         conda:
             os.path.join(base, "envs", f"{STAGES[planned.stage].conda}.yaml")
         threads: planned.threads

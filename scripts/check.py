@@ -15,7 +15,6 @@ def check(
     video.unlink(missing_ok=True)
     result = check_run(spec.config["check"], spec, trajectories, frames)
     if not result:
-        result = film_changes(result, after.parent, after, video, spec)
-        raise GoalreelError(str(result))
+        raise GoalreelError(str(film_changes(result, after.parent, after, video, spec)))
     write_text(output, f"{result}\n")
     return str(result)

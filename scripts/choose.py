@@ -24,8 +24,7 @@ def choose(spec, played: Shards, output, table, sums):
     numbers, alike = choose_episodes(selection["select"], success, episodes)
     intervals = [share_interval(count, len(episodes)) for count in alike.tolist()]
     shares = np.array([(share.value, share.low, share.high) for share in intervals])
-    chosen = Selection(episodes.rows.take(numbers), shares, len(episodes))
-    write_selection(output, chosen, spec)
+    write_selection(output, Selection(episodes.rows.take(numbers), shares, len(episodes)), spec)
     write_played_table(table, episodes.rows, numbers, spec.config["env"])
     write_text(sums, with_digests(spec, [table]))
     return f"{len(numbers):,} of {pluralize(len(episodes), 'episode')}"

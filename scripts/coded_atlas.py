@@ -17,7 +17,6 @@ def coded_atlas(spec, atlas, output):
         drawn = read_atlas(atlas)
         seen = drawn.background, config["env"], config["overlay.hud"]
         quantizers = encode["qp"], encode["card_qp"]
-        coded = code_atlas(drawn, *empty_track(*seen), quantizers, spec)
-        write_coded_atlas(output, coded)
+        write_coded_atlas(output, code_atlas(drawn, *empty_track(*seen), quantizers, spec))
 
     return from_cache(spec, output, read_coded_atlas, make)

@@ -26,7 +26,7 @@ def model_card(
     from goalreel.rendering.captions import default_captions
     from goalreel.rendering.overlay import add_bands
     from goalreel.report.episode_table import read_table
-    from goalreel.report.model_card import LIBRARIES, evaluation, is_deterministic, page
+    from goalreel.report.model_card import evaluation, is_deterministic, page
     from goalreel.views.filmed_episodes import read_filmed
     from goalreel.views.triggers import select_episodes
     from goalreel.views.view_files import write_video
@@ -52,7 +52,8 @@ def model_card(
         returns = read_table(played, ("return",))["return"].to_numpy()
     metrics = evaluation(returns, config["env"], is_deterministic(policy))
     of_file = Path(policy["file"]).stem if policy["name"] == "python" else policy["name"]
-    player, library = policy.get("algorithm") or of_file, LIBRARIES.get(policy["name"])
+    player = policy.get("algorithm") or of_file
+    library = "stable-baselines3" if policy["name"] == "sb3" else None  # the Hub's name of it
     shown = [episode.caption(template) for episode in chosen]
     options = {key: config[key] for key in ("env", *_OPTIONS) if config.get(key)}
     if "seeds" not in options and policy["name"] not in RECORDED:

@@ -22,8 +22,7 @@ def play(spec, output, policy=None, max_step_seconds: int = 0, max_memory_mb: in
         scene.env.observation_space  # noqa: B018 - makes an instance
         scene.env.render_mode = "rgb_array" if scene.env.is_wrapped else None
         check = partial(check_first_episode, scene.env)
-    players = config["seed"], scene.env, scene.policy
-    seeds = spec.value.get("seeds")
-    played = play_episodes(range(first, first + count), *players, seeds, check)
+    players = config["seed"], scene.env, scene.policy, spec.value.get("seeds")
+    played = play_episodes(range(first, first + count), *players, check)
     write_played(output, played, spec)
     return f"{pluralize(len(played), 'episode')}, {pluralize(int(played.rows.steps.sum()), 'step')}"

@@ -41,5 +41,4 @@ def report(
         artifacts=[path for path in stages if path],
         stages=list(FILM),
     )
-    rows = write_report(output, sources, spec)
-    return f"{rows} episodes"
+    return f"{write_report(output, sources, spec)} episodes"

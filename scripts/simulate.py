@@ -32,15 +32,14 @@ def simulate(
 
     config, first, count = spec.config, spec.shard["first"], spec.shard["count"]
     reaches, section = range(first, first + count), config["policy"]
-    success, show_failures = config.get("success", "terminated"), config["film.show_failures"]
+    success = config.get("success", "terminated")
     check_sources(spec, section)
     scene = open_scene(config, policy, max_step_seconds, max_memory_mb)
+    show_failures = bool(selection) or scene.policy is None or config["film.show_failures"]
     if selection:
         chosen = read_selection(selection).rows.take(slice(first, first + count))
-        show_failures = True
         play = partial(simulate_attempts, chosen, scene.env, scene.policy, spec)
     elif scene.policy is None:
-        show_failures = True
         if section["name"] == "minari":
             recorded = read_minari(section["dataset"], reaches)
         else:

@@ -12,11 +12,10 @@ def training_progress(spec, film, table, sums, policy=None, atlas=None):
     from goalreel.rendering.atlas import read_atlas
     from goalreel.views.learning_film import learning_film, read_learner, write_film
 
-    env, player = spec.config["env"], spec.config["learner"]
-    check_sources(spec, player)
-    learner = read_learner(player, policy)
+    check_sources(spec, spec.config["learner"])
+    learner = read_learner(spec.config["learner"], policy)
     with learning_film(learner, read_atlas(atlas) if atlas else None, spec) as filmed:
-        title = f"{env}: learned in {pluralize(max(learner), 'decision')}"
+        title = f"{spec.config['env']}: learned in {pluralize(max(learner), 'decision')}"
         write_film(film, filmed, title, spec)
         write_text(table, filmed.table.to_csv(index=False, lineterminator="\n"))
         frames = sum(chapter.frames for chapter in filmed.chapters)

@@ -24,8 +24,7 @@ def schema() -> dict:
     models = made.pop("$defs") | {"Options": made}
     for model in models.values():
         del model["title"]
-    complete = _inlined(made, models)
-    return {"$schema": GenerateJsonSchema.schema_dialect, **complete}
+    return {"$schema": GenerateJsonSchema.schema_dialect, **_inlined(made, models)}
 
 
 def allowed(option: Mapping) -> str:
@@ -114,8 +113,7 @@ def _by_option(errors: list[Mapping]) -> dict[tuple, list[Mapping]]:
     """Return pydantic's errors by option: a key, or the keys of a section and an option."""
     found: dict[tuple, list[Mapping]] = {}
     for error in errors:
-        top = error["loc"][0]
-        field = Options.model_fields.get(top)
+        field = Options.model_fields.get(error["loc"][0])
         is_section = field is not None and hasattr(field.annotation, "model_fields")
         found.setdefault(error["loc"][: 1 + is_section], []).append(error)
     return found

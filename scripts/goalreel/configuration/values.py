@@ -4,6 +4,7 @@ Nested values of the command line (--config 'encode={qp: 31}') are strings, YAML
 float, and 0 equals 0.0. Each type converts equal values to one spelling and rejects others.
 """
 
+import contextlib
 import itertools
 import re
 from collections.abc import Iterator, Mapping
@@ -125,10 +126,8 @@ def _number(value: object) -> object:
     """Return the number in a text of plain digits, or the value itself."""
     if isinstance(value, str) and value.isascii() and "_" not in value:
         for convert in (int, float):
-            try:
+            with contextlib.suppress(ValueError):
                 return convert(value)
-            except ValueError:
-                continue
     return value
 
 

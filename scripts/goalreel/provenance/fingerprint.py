@@ -53,8 +53,7 @@ def modules(script: Path, excluded: Collection[str] = ()) -> dict[str, Path]:
         name, path = queue.pop()
         if name not in found:
             found[name] = path
-            imported = _read(path)[1]
-            used = (n for n in imported if n == _SHAPING or not f"{n}.".startswith(rooms))
+            used = (n for n in _read(path)[1] if n == _SHAPING or not f"{n}.".startswith(rooms))
             queue += [(n, file) for n in used if (file := _file(n, root))]
     return found
 

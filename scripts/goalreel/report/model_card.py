@@ -13,8 +13,6 @@ import yaml
 from goalreel.errors import pluralize
 from goalreel.policies.parameters import RECORDED
 
-LIBRARIES = {"sb3": "stable-baselines3"}  # the Hub's names of libraries, by policy name
-
 
 def evaluation(returns: Sequence[float], env: str, deterministic: bool | None) -> dict:
     """Return the content of results.json, without the key is_deterministic if that is unknown."""

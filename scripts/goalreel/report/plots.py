@@ -202,8 +202,7 @@ def plot_initial_position(run: PlottedRun) -> Plot | None:
     axes.yaxis.set_major_locator(_integer_ticks())
     shown = _count_text(len(rows), len(run.counted), run.unit)
     axes.set(xlabel="initial position", ylabel="steps from reset to goal")
-    text = f"Steps to the goal of {shown} by initial position."
-    return figure, "Steps by initial position", text
+    return figure, "Steps by initial position", f"Steps to the goal of {shown} by initial position."
 
 
 def plot_states(run: PlottedRun) -> Plot | None:

@@ -111,9 +111,8 @@ def lock_run(spec: Spec, trajectories: Iterable[Path], frames: Iterable[Path]) -
     count = spec.shard["reaches"]
     sizes = max(_STEPS // count, _LEAST_STEPS), max(_FRAMES // count, _LEAST_FRAMES)
     episodes = [played.lock(*sizes) for played in read_episodes(trajectories, frames)]
-    options = {key: value for key, value in spec.config.items() if "." not in key}
     facts = present_facts(spec) | {
-        "options": options
+        "options": {key: value for key, value in spec.config.items() if "." not in key}
         | {"film": {"fps": spec.config["film.fps"]}}
         | {"render": {k: v for k in _RENDER if (v := spec.config[f"render.{k}"]) is not None}},
         "mean_return": mean_interval([episode.return_ for episode in episodes]).text(),

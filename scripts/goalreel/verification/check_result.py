@@ -81,13 +81,12 @@ def check_run(
         returns.append(float(f"{episode.row['return']:.10g}"))
         differences.append(episode.difference(before))
     changes = {kind: _changes(facts[kind], now[kind]) for kind in ("versions", "files")}
-    tolerance = check["tolerance"] if check["mode"] == "statistical" else None
     return CheckResult(
         check["file"],
         ([episode.return_ for episode in locked], returns),
         list(filter(None, differences)),
         [f"{kind}: {changed}" for kind, changed in changes.items() if changed],
-        tolerance,
+        check["tolerance"] if check["mode"] == "statistical" else None,
     )
 
 
@@ -102,8 +101,7 @@ def film_changes(
     locked = {episode.seed: episode for episode in read_lock(result.path).episodes}
     differences = []
     try:
-        sides = {"before": before, "after": after}
-        runs = [compare.read_run(str(folder), name) for name, folder in sides.items()]
+        runs = [compare.read_run(str(before), "before"), compare.read_run(str(after), "after")]
         for found in result.differences:
             steps = [run.steps(run.table["row"][found.seed]) for run in runs]
             episode = locked[found.seed]

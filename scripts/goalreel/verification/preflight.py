@@ -60,8 +60,7 @@ def read_first_steps(record: Path) -> dict | None:
 
 def _opengl_renderer() -> str:
     """Return the name of the OpenGL renderer of MuJoCo, "" if it has none."""
-    words = [sys.executable, "-P", "-c", _RENDERER]
-    ended = subprocess.run(words, capture_output=True, text=True)
+    ended = subprocess.run([sys.executable, "-P", "-c", _RENDERER], capture_output=True, text=True)
     return ended.stdout.partition("\n")[0]  # PyOpenGL may print more at its end
 
 
@@ -110,9 +109,8 @@ def main() -> None:
     sys.addaudithook(lambda event, args: event == "open" and opened.add(args))
     try:
         seconds, renderer = _play(config, answer_path.parent)
-        answer = {"files": _own(opened, config), "episode_s": seconds}
+        answer = {"files": _own(opened, config), "episode_s": seconds, "opengl": renderer}
         answer["render_fps"] = environment_fps(config["env"], config["env_kwargs"])
-        answer["opengl"] = renderer
     except GoalreelError as error:
         answer = {"error": str(error)}
     answer_path.write_text(json.dumps(answer), encoding="utf-8")

@@ -199,8 +199,7 @@ class _Walk:
         folder's SHA256SUMS, a .sha256, or a .json.
         """
         is_film = stage in ("concat", "episodes", *(set(_FILM) & self._spec.input_digests.keys()))
-        shard = self._spec.shard
-        whole = {name: shard[name] for name in _WHOLE}
+        whole = {name: self._spec.shard[name] for name in _WHOLE}
         sums = [name for name in names if name.endswith((checksums.SUMS, ".sha256"))]
         lists = sums or [n for n in names if n.endswith(".json") and n != "summary.json"]
         is_made = any((self._results / name).is_file() for name in names)

@@ -54,8 +54,7 @@ def write_figures(folder: Path, filmed: FilmedEpisodes, spec: Spec) -> list[str]
         for suffix in ("png", "pdf", "svg"):
             _write_picture(folder / f"{name}.{suffix}", picture, spec.text)
     _write_gymnasium_gif(folder / "gymnasium.gif", filmed)
-    lines = _LINES.format(env=filmed.env, text=text)
-    (folder / "README.md").write_text(lines, encoding="utf-8")
+    (folder / "README.md").write_text(_LINES.format(env=filmed.env, text=text), encoding="utf-8")
     return said
 
 

@@ -1,7 +1,6 @@
 """The grid: all filmed episodes, playing next to each other on the pages of one video.
 
-`choose_layout` chooses the rows and columns, and `film_grid` makes the video. Episodes are in film
-order, along the rows of a page and then page after page.
+Episodes are in film order, along the rows of a page and then page after page.
 """
 
 import contextlib
@@ -165,9 +164,8 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
     """Film the grid, with a keyframe per page. Return (frames, pages). Raises like `layout`."""
     grid, fps, encoder = (spec.config[key] for key in ("grid", "film.fps", "view_encoder"))
     frames = filmed.rows.steps + 1
-    size = frame_size(filmed)
-    given, template = (grid["rows"], grid["columns"]), grid["caption"]
-    shape = choose_layout(len(frames), *given, size, captions=bool(template))
+    given, template = (grid["rows"], grid["columns"], frame_size(filmed)), grid["caption"]
+    shape = choose_layout(len(frames), *given, captions=bool(template))
     # All pages hold about equally many episodes.
     pages = np.array_split(frames, -(-len(frames) // (shape.rows * shape.columns)))
     lengths = [int(page.max()) for page in pages]
@@ -177,8 +175,7 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
         _page(itertools.islice(episodes, len(page)), shape, template, length)
         for page, length in zip(pages, lengths, strict=True)
     )
-    written = encode_video(path, shown, shape.size, fps, encoder, spec.text, starts)
-    return written, len(starts)
+    return encode_video(path, shown, shape.size, fps, encoder, spec.text, starts), len(starts)
 
 
 def _page(

@@ -1,8 +1,7 @@
 """The film of learning: the first attempts of a learner at each checkpoint, between title cards.
 
-`read_learner` reads the checkpoints, `learning_film` plays and renders the attempts, and
-`write_film` encodes them. At every checkpoint the attempts start from the same resets, so that all
-differences come from training.
+At every checkpoint the attempts start from the same resets, so that all differences come from
+training.
 """
 
 import contextlib
@@ -88,8 +87,7 @@ def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator
         cache = add_overlay(cache, played, env, *overlay)
         cards = card_frames(config["overlay.title_card"], config["film.fps"])
         if cards:
-            titles = title_cards(cache.background.shape[:2], texts, cards)
-            cache = replace(cache, titles=titles)
+            cache = replace(cache, titles=title_cards(cache.background.shape[:2], texts, cards))
         lengths = np.diff(cache.offsets)
         starts = cache.offsets[:-1] + cards * np.arange(1, len(cache.offsets))
         table = table.assign(first_frame=starts, frames=lengths, card_frames=cards)

@@ -86,8 +86,7 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, env: str) -> Swarm:
         rows = ranges(shard.offsets[:-1][reached], lengths)
         frames = ranges(np.zeros(len(lengths), np.int64), lengths)
         leaves = frames < np.repeat(lengths - 1, lengths)
-        keys = state_keys(shard, env)[rows]
-        images, atlas = find_images(keys, atlas, env)
+        images, atlas = find_images(state_keys(shard, env)[rows], atlas, env)
         longer = max(int(lengths.max(initial=0)) - len(changes), 0)
         changes = np.pad(changes, ((0, longer), (0, len(atlas.keys) - changes.shape[1])))
         np.add.at(changes, (frames, images), 1)

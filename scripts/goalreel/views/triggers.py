@@ -57,4 +57,5 @@ def select_steps(trigger: Sequence[int] | Mapping | None, total: int) -> np.ndar
         return np.arange(0)
     if isinstance(trigger, Mapping):
         return np.arange(0, total, trigger["every"])
-    return np.intersect1d(np.arange(total), np.array(trigger, np.int64))
+    steps = np.unique(np.array(trigger, np.int64))
+    return steps[steps < total]

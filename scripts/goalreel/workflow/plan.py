@@ -47,15 +47,14 @@ class Plan:
 
     def spec(self, stage: str, wildcards: Mapping[str, str]) -> str:
         """Return a job's spec as JSON. Raises GoalreelError without such a job, tool or code."""
-        common = self._common(stage)
-        shard = self._covered(stage, wildcards)
+        spec = {**self._common(stage), "shard": self._covered(stage, wildcards)}
         if self.run.seeds is not None and STAGES[stage].is_of_run:
             if stage == self.run.player:
-                seeds = list(self.run.seeds[shard["first"] :][: shard["count"]])
-                common = common | {"seeds": seeds}
+                first, count = spec["shard"]["first"], spec["shard"]["count"]
+                spec["seeds"] = list(self.run.seeds[first : first + count])
             elif STAGES[stage].scope in ("run", "played"):  # to tell runs of other seeds apart
-                common = common | {"seeds": specs.json_digest(list(self.run.seeds))}
-        return specs.canonical({**common, "shard": shard})
+                spec["seeds"] = specs.json_digest(list(self.run.seeds))
+        return specs.canonical(spec)
 
     def _covered(self, stage: str, wildcards: Mapping[str, str]) -> dict:
         """Return the range of episodes, or reaches, of a job."""
@@ -106,8 +105,7 @@ class Plan:
     def makers(self, stage: str) -> dict[str, str]:
         """Return the stages that make a stage's inputs, by option, for verify of all files."""
         if stage == "verify":
-            made = (*(n for n, s in STAGES.items() if s.is_of_run and n != stage), "train")
-            return {name: name for name in made if STAGES[name].when(self.run)}
+            return {name: name for name in self.stages if name not in ("compare", "verify")}
         return {option: maker for option, (maker, *_) in sources(stage, self.run).items()}
 
     def _watched_files(self, stage: str) -> dict[str, str]:

@@ -63,8 +63,7 @@ def training_errors(config: Mapping) -> Errors:
     module, _, own = own_network(config["policy"], section).partition(":")
     package, places = module.partition(".")[0], [*sys.path, str(Path.cwd())]
     if own and (module.endswith(".py") or PathFinder.find_spec(package, places) is None):
-        missing = ModuleNotFoundError(name=module)
-        yield "train.network", not_imported(section["network"], missing)
+        yield "train.network", not_imported(section["network"], ModuleNotFoundError(name=module))
     total, limit = section["total_timesteps"], config["max_episode_steps"]
     if algorithm == "dqn" and section["learning_starts"] >= total:
         problem = f"'{section['learning_starts']}' decisions are the whole training"

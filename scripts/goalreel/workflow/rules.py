@@ -80,11 +80,6 @@ class Rule:
         return f"{'/'.join([self.folder, folder, self.stage, *wildcards])}.{ending}"
 
     @property
-    def priority(self) -> int:
-        """The priority: all shards wait for an atlas, so its job starts first."""
-        return int(STAGES[self.stage].scope == "any")
-
-    @property
     def threads(self) -> int:
         """The number of threads of a job."""
         return max(plan.threads(self.stage) for plan in self.plans.values())
@@ -111,6 +106,7 @@ class Rule:
 
         def command(wildcards, input, output, threads) -> str:  # noqa: A002 - Snakemake's names
             files = {**dict(input.items()), **dict(output.items())}
+            files.pop("runs", None)  # of a suite, whose programs find them in their folders
             return self._plan(wildcards).command(self.stage, dict(wildcards), files, threads)
 
         return {"spec": spec, "command": command}

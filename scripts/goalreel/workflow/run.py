@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import getitem
 
 from goalreel.encoding.encoder_selection import EncoderChoice, cards, choose, x264
 from goalreel.environments.gymnasium_ids import is_mujoco
@@ -107,10 +108,7 @@ class Run:
         """Return the value of a key: a dotted option, or a derived value."""
         if key in self._derived:
             return self._derived[key]
-        value: object = self.config
-        for part in key.split("."):
-            value = value[part]
-        return value
+        return reduce(getitem, key.split("."), self.config)
 
     @property
     def has_poses(self) -> bool:

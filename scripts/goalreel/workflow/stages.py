@@ -53,8 +53,7 @@ class Stage:
 
     def all_outputs(self) -> dict[str, Output]:
         """Return all outputs that it may write, by option."""
-        outputs = self.outputs.items()
-        return {name: o if isinstance(o, Output) else Output(o) for name, o in outputs}
+        return {name: o if isinstance(o, Output) else Output(o) for name, o in self.outputs.items()}
 
     def present(self, run: Run) -> dict[str, Output]:
         """Return the outputs that it writes in a run, by option."""
@@ -359,9 +358,7 @@ _VIEWS = {
             "frames": lambda run: f"{_frames(run)}[0]",
             "segments": "encode[0]",
             "atlas": "atlas",
-            "grid": _unless_embedded("grid"),
-            "swarm": _unless_embedded("swarm"),
-            "training_progress": _unless_embedded("training_progress"),
+            **{view: _unless_embedded(view) for view in ("grid", "swarm", "training_progress")},
             "signals": lambda run: "simulate" if run.value("overlay.signals") else None,
         },
         outputs={

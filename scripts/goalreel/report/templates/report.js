@@ -7,9 +7,10 @@
 const PAGE = 50; // rows in the document at a time, for films of any length
 const MOMENTS = 8; // frames in a strip
 const KEPT = 40; // strips to remember
-const { fps, unit, decimals, outcomes } = GOALREEL;
+const { fps, unit, decimals, outcomes, signals } = GOALREEL;
 const reaches = unit === "reach";
 const WORD = reaches ? "Reach" : "Episode";
+const column = (name, Numbers) => new Numbers(GOALREEL.pieces.flatMap((piece) => piece[name]));
 const [number, steps, frame] = ["number", "steps", "frame"].map((name) => column(name, Int32Array));
 const returned = column("return", Float64Array);
 const seed = GOALREEL.pieces.flatMap((piece) => piece.seed); // strings beyond 2**53
@@ -20,13 +21,11 @@ const [share, shareLow, shareHigh] = ["share", "share_low", "share_high"].map((n
   GOALREEL.pieces[0][name] ? column(name, Float64Array) : null,
 );
 GOALREEL.pieces = null;
-const signals = GOALREEL.signals;
 const byId = (id) => document.getElementById(id);
 const film = byId("film");
 const finder = byId("finder");
 const list = byId("episodes");
-const wide = film.width > 1.25 * film.height;
-const ACROSS = wide ? MOMENTS / 2 : MOMENTS; // frames in a row of a strip
+const ACROSS = film.width > 1.25 * film.height ? MOMENTS / 2 : MOMENTS; // frames in a strip's row
 const heads = [...byId("columns").children];
 const wholeNumber = new Intl.NumberFormat("en-GB");
 const rounded = new Intl.NumberFormat("en-GB", {
@@ -34,14 +33,7 @@ const rounded = new Intl.NumberFormat("en-GB", {
   maximumFractionDigits: decimals,
 });
 // Sort keys. Sorting by number or time gives film order.
-const KEYS_OF = {
-  number: frame,
-  outcome: ended,
-  return: returned,
-  steps,
-  seed,
-  time: frame,
-};
+const KEYS_OF = { number: frame, outcome: ended, return: returned, steps, seed, time: frame };
 
 let found = []; // rows of the episodes that match the filters, in list order
 let places = new Int32Array(number.length); // the position of each episode in `found`, or -1
@@ -49,17 +41,6 @@ let order = { column: "number", up: true };
 let page = 0;
 let cursor = 0; // the position of the keyboard cursor in `found`
 let current = -1; // the row of the episode that the film shows
-
-function column(name, Numbers) {
-  const pieces = GOALREEL.pieces.map((piece) => piece[name]);
-  const joined = new Numbers(pieces.reduce((rows, piece) => rows + piece.length, 0));
-  let place = 0;
-  for (const piece of pieces) {
-    joined.set(piece, place);
-    place += piece.length;
-  }
-  return joined;
-}
 
 const signed = (text) => text.replace("-", "−");
 const counted = (value) => signed(wholeNumber.format(value));
@@ -149,9 +130,7 @@ function drawPage() {
   const last = Math.min((page + 1) * PAGE, found.length);
   const rows = [];
   for (let place = page * PAGE; place < last; place++) rows.push(row(place));
-  if (!rows.length) {
-    rows.push(cell("No episode matches the filters.", "empty"));
-  }
+  if (!rows.length) rows.push(cell("No episode matches the filters.", "empty"));
   list.replaceChildren(...rows);
   list.scrollTop = 0;
   const onPage = cursor >= page * PAGE && cursor < last;
@@ -205,17 +184,14 @@ function arrange() {
   const unknown = (episode) => Number.isNaN(keys[episode]); // comes last
   found.sort((a, b) => unknown(a) - unknown(b) || sign * (keys[a] - keys[b]) || a - b);
   places.fill(-1);
-  found.forEach((episode, place) => {
-    places[episode] = place;
-  });
+  found.forEach((episode, place) => (places[episode] = place));
+  const sorted = heads.find((head) => head.dataset.column === order.column);
   for (const head of heads) {
-    const sorted = head.dataset.column === order.column;
-    head.setAttribute("aria-pressed", sorted);
-    head.dataset.order = sorted ? (order.up ? "up" : "down") : "";
+    head.setAttribute("aria-pressed", head === sorted);
+    head.dataset.order = head === sorted ? (order.up ? "up" : "down") : "";
   }
   page = cursor = 0;
-  const sorted = heads.find((head) => head.dataset.column === order.column).textContent;
-  const way = order.column === "number" ? "" : `, sorted by ${sorted.toLowerCase()}`;
+  const way = order.column === "number" ? "" : `, sorted by ${sorted.textContent.toLowerCase()}`;
   byId("count").textContent =
     `${counted(found.length)} of ${counted(number.length)} episodes` +
     `${way}${order.up ? "" : ", descending"}`;
@@ -249,28 +225,22 @@ function show(episode) {
   history.replaceState(null, "", `#${unit}=${number[episode]}${tried}`);
 }
 
-// Returns the row that the address names, or -1: #episode=3, or #reach=3.2 for its attempt 2.
-function linked() {
+// Shows the row that the address names: #episode=3, or #reach=3.2 for its attempt 2.
+function follow() {
   const [, wanted, tried = ""] = location.hash.match(/^#\w+=(\d+)(?:\.(\d+))?$/) ?? [];
-  return number.findIndex(
+  const episode = number.findIndex(
     (value, row) => value === Number(wanted) && (tried === "" || attempt[row] === Number(tried)),
   );
-}
-
-function follow() {
-  const episode = linked();
   if (episode >= 0) show(episode);
-}
-
-function play() {
-  if (film.paused) film.play();
-  else film.pause();
 }
 
 function update() {
   const shown = Math.floor(film.currentTime * fps);
   const episode = episodeAt(shown);
-  if (signals) mark(episode, shown - frame[episode]);
+  if (signals) {
+    if (episode !== current) drawCurves(episode);
+    byId("step").value = Math.max(shown - frame[episode], 0);
+  }
   if (episode === current) return;
   byId(`episode-${current}`)?.setAttribute("aria-selected", "false");
   current = episode;
@@ -304,11 +274,6 @@ function drawCurves(episode) {
   byId("curves").replaceChildren(...lines);
   byId("ranges").textContent = ranges.join(" · ");
   byId("step").max = steps[episode];
-}
-
-function mark(episode, step) {
-  if (episode !== current) drawCurves(episode);
-  byId("step").value = Math.max(step, 0);
 }
 
 function seekStep(step) {
@@ -413,7 +378,6 @@ function present(canvas) {
 
 // Makes each column as wide as its longest text.
 function widths() {
-  const length = (text) => text.length + 0.5;
   const extremes = Object.fromEntries(Object.keys(CELLS).map((kind) => [kind, new Set()]));
   for (const [kind, values] of Object.entries({ ...KEYS_OF, number, attempt })) {
     let [least, most] = [0, 0];
@@ -425,9 +389,9 @@ function widths() {
   }
   const columns = heads.map((head) => {
     const kind = head.dataset.column;
-    const texts = [...extremes[kind]].map((episode) => length(CELLS[kind](episode)));
+    const lengths = [...extremes[kind]].map((episode) => CELLS[kind](episode).length + 0.5);
     // The first column marks the episode that the film shows.
-    const widest = Math.max(...texts) + (kind === "number" ? 2 : 0);
+    const widest = Math.max(...lengths) + (kind === "number" ? 2 : 0);
     return `${Math.max(head.textContent.length + 1, widest)}ch`;
   });
   finder.style.setProperty("--columns", columns.join(" "));
@@ -466,8 +430,7 @@ list.addEventListener("pointermove", (event) => {
   const position = `${event.screenX} ${event.screenY}`;
   if (!option || event.pointerType !== "mouse" || position === mousePosition) return;
   mousePosition = position;
-  const episode = found[Number(option.dataset.place)];
-  point(episode);
+  point(found[Number(option.dataset.place)]);
 });
 for (const head of heads) head.addEventListener("click", () => sortBy(head));
 for (const link of document.querySelectorAll(".seek")) {
@@ -481,23 +444,20 @@ document.addEventListener("keydown", (event) => {
   const busy = event.target.closest("input, select, button, a, summary, video, pre, .wide");
   if (event.key !== " " || busy || event.altKey || event.ctrlKey || event.metaKey) return;
   event.preventDefault();
-  play();
+  if (film.paused) film.play();
+  else film.pause();
 });
 byId("filters").addEventListener("input", filter);
 byId("outcome").addEventListener("change", filter); // the only event of some assistive programs
 byId("filters").addEventListener("reset", () => setTimeout(filter)); // after the fields are reset
-for (const form of document.forms) {
-  form.addEventListener("submit", (event) => event.preventDefault());
-}
+document.addEventListener("submit", (event) => event.preventDefault());
 byId("previous").addEventListener("click", () => moveTo((page - 1) * PAGE));
 byId("next").addEventListener("click", () => moveTo((page + 1) * PAGE));
 byId("page").addEventListener("change", () => moveTo((byId("page").valueAsNumber - 1 || 0) * PAGE));
 addEventListener("hashchange", follow);
 film.addEventListener("timeupdate", update);
 film.addEventListener("seeked", update);
-film.addEventListener("error", () => {
-  byId("broken").hidden = false;
-});
+film.addEventListener("error", () => (byId("broken").hidden = false));
 if (film.error) byId("broken").hidden = false; // the error came before this script ran
 
 if (signals) {

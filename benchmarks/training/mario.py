@@ -51,7 +51,7 @@ def main(argv: list[str] | None = None) -> None:
         network = NumpyNetwork(checkpoints.weights[place], strides=settings["strides"])
         seed = checkpoints.spec.config["train"]["seed"]
         name = settings["env"] if options.levels else f"seed {seed}"
-        players[name] = (lambda stacks, _, network=network: network.act(stacks)), settings
+        players[name] = (lambda stacks, _, network=network: network.decide(stacks)[0]), settings
         steps.append(f"{checkpoints.checkpoint_steps[place]:,}")
     if not options.levels:
         players["blind list"] = _blind_list(settings), settings

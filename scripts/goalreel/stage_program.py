@@ -48,7 +48,6 @@ def stage(function: Callable) -> Callable:
 
 
 def _parser(function: Callable) -> argparse.ArgumentParser:
-    """Return the parser of a program's command line."""
     program = cli.parser(f"{function.__globals__['__doc__']}\nSnakemake runs this program.")
     program.add_argument(
         "--spec", required=True, metavar="JSON", help="spec of the result: stage, config, shard"

@@ -126,10 +126,9 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         """Reset all sub-environments, or those of options["reset_mask"], and start recordings."""
         mask = (options or {}).get("reset_mask", np.ones(self.num_envs, bool))
         observations, infos = self.env.reset(seed=seed, options=options)
-        seeds = seed
         if isinstance(seed, int | np.integer):
-            seeds = [seed + index for index in range(self.num_envs)]
-        self._begin(mask, seeds)
+            seed = [seed + index for index in range(self.num_envs)]
+        self._begin(mask, seed)
         self._record(mask)
         return observations, infos
 
@@ -214,7 +213,6 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
                 self._stop(index)
 
     def _render(self, indices: Sequence[int]) -> dict[int, np.ndarray]:
-        """Return the frames of sub-environments."""
         if isinstance(self.env, SyncVectorEnv):
             return {index: self.env.envs[index].render() for index in indices}
         frames = self.env.render() if indices else ()

@@ -23,8 +23,6 @@ ENVS, ACTIONS = 5, 3
 class Noise(Envs):
     """Random observations and rewards, and episodes that end in both ways."""
 
-    num_actions = ACTIONS
-
     def __init__(self, shape=(4,)):
         self._rng, self._shape = np.random.default_rng(0), (ENVS, *shape)
         self.obs, self.steps = self._observed(), []

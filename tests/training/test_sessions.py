@@ -70,7 +70,7 @@ def test_network_plays_gymnasiums_environment(tmp_path, env, algorithm, options,
         obs, total, over, steps = envs.reset(seed=seed)[0], 0.0, False, 0
         while not over:
             if steps % config["train"]["frame_skip"] == 0:
-                action = int(network.act(obs[None].astype(np.float64))[0])
+                action = int(network.decide(obs[None].astype(np.float64))[0][0])
             obs, reward, terminated, truncated, _ = envs.step(action)
             total, steps, over = total + reward, steps + 1, terminated or truncated
         returns.append(total)

@@ -88,6 +88,13 @@ def take_rows(batch: Batch, rows: int | slice) -> Batch:
     return batch[rows]
 
 
+def parts_of(space) -> list:
+    """Return the spaces in a Dict or Tuple of Gymnasium, or the space itself."""
+    inner = getattr(space, "spaces", None)
+    parts = inner.values() if isinstance(inner, Mapping) else inner
+    return [space] if inner is None else sum(map(parts_of, parts), [])
+
+
 def make_environment(config: Mapping) -> Environment:
     """Return the environment of a stage's configuration, whose keys but `env` are optional."""
     env, kwargs = config["env"], config.get("env_kwargs") or {}

@@ -15,10 +15,7 @@ _METADATA = "metadata.json"
 
 
 def data_folder(dataset: str) -> Path:
-    """Return the data folder of a dataset, given its id, its folder or its data folder.
-
-    Raises GoalreelError if there is no such dataset.
-    """
+    """Return a dataset's data folder, given its id or either folder. Raises OptionError."""
     root = Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
     for folder in (Path(dataset), Path(dataset, "data"), root / dataset / "data"):
         if (folder / _METADATA).is_file():

@@ -47,10 +47,7 @@ class Checkpoints:
     spec: Spec = NO_SPEC  # of the training
 
     def choose(self, checkpoint: str | int) -> int:
-        """Return the index of "best", "last" or a number of decisions of training.
-
-        Raises GoalreelError if there is no such checkpoint.
-        """
+        """Return the index of "best", "last" or a number of decisions. Raises OptionError."""
         if checkpoint == "last":
             return len(self.checkpoint_steps) - 1
         if checkpoint == "best":

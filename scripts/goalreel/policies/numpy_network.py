@@ -1,10 +1,10 @@
 """Trained networks in NumPy: greedy actions that are the same in every batch.
 
 The last bits of a matrix product depend on the library, the processor and the number of rows, and
-they could decide between two actions. `act` therefore estimates the rounding errors. If the best
-value leads by less than 100 errors, `act` computes the values again in float64 instead of float32.
-Actions whose values then differ by less than 100 errors count as equal, so the first one is taken.
-This module does not need PyTorch.
+they could decide between two actions. `decide` therefore estimates the rounding errors. If the
+best value leads by less than 100 errors, it computes the values again in float64 instead of
+float32. Actions whose values then differ by less than 100 errors count as equal, so the first one
+is taken. This module does not need PyTorch.
 
 A convolution is a matrix product: each window is copied into a row (K. Chellapilla et al., "High
 Performance Convolutional Neural Networks for Document Processing", 2006). The channels come last,
@@ -34,18 +34,14 @@ class NumpyNetwork:
     strides: Sequence[int] = ()  # of the convolutions
     tanh: bool = False  # between the dense layers, instead of ReLU
 
-    def act(self, observations: np.ndarray) -> np.ndarray:
-        """Return the best actions, (n,) int64, the first of equal ones."""
-        return self.decide(observations)[0]
-
     def decide(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the actions as `act` does, and the values of all actions, (n, actions)."""
+        """Return the best actions, (n,) int64, and the values of all actions, (n, actions)."""
         values, errors = self.evaluate(observations)
         is_best = values >= values.max(axis=1, keepdims=True) - _CLEAR * errors[:, None]
         best = is_best.argmax(axis=1)
         if self.dtype != np.float64:
             for row in np.flatnonzero(is_best.sum(axis=1) != 1).tolist():
-                best[row] = self._in_float64.act(observations[row : row + 1])[0]
+                best[row : row + 1], _ = self._in_float64.decide(observations[row : row + 1])
         return best, values
 
     def evaluate(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

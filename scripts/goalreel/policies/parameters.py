@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 # Environments, by id or its prefix. "*" stands for all others.
 _CAR, _CONTINUOUS, _OTHERS = "MountainCar-v0", "MountainCarContinuous-v0", "*"
-_ALE, _MARIO = _FAMILIES = "ALE/", "SuperMarioBros-"
+_ALE, _MARIO = "ALE/", "SuperMarioBros-"
 PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "pump": {_CAR: ("epsilon",), _CONTINUOUS: ("epsilon", "force")},
     "near_optimal": {_CAR: ("epsilon",)},
@@ -39,16 +39,13 @@ _DEFAULTS |= {"deterministic": True, "safe": False}
 def parameters(policy: str, env: str) -> tuple[str, ...] | None:
     """Return the parameters that a policy takes in an environment, None if it cannot play it."""
     by_env = PARAMETERS[policy]
-    return by_env.get(env, by_env.get(_family(env), by_env.get(_OTHERS)))
+    return by_env.get(env, by_env.get(_OTHERS))
 
 
 def pixel_kwargs(env: str) -> Mapping:
     """Return the arguments that an environment needs for a network that sees pixels."""
-    return PIXEL_KWARGS.get(_family(env), {})
-
-
-def _family(env: str) -> str:
-    return next(filter(env.rpartition(":")[2].startswith, _FAMILIES), "")
+    name = env.rpartition(":")[2]
+    return next((given for start, given in PIXEL_KWARGS.items() if name.startswith(start)), {})
 
 
 def is_trained_here(policy: Mapping) -> bool:
@@ -57,10 +54,7 @@ def is_trained_here(policy: Mapping) -> bool:
 
 
 def policy_label(policy: Mapping) -> str:
-    """Return a policy's label, such as "pump, epsilon 0" or "sb3 ppo.zip, algorithm PPO".
-
-    The label omits parameters with their defaults.
-    """
+    """Return a policy's label, such as "sb3 ppo.zip, algorithm PPO", without defaults."""
     name = " ".join(str(policy[key]) for key in ("name", "file") if policy.get(key) is not None)
     others = (
         f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"

@@ -7,7 +7,7 @@ import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 
-from goalreel.environments.gymnasium_ids import module_files, with_imports
+from goalreel.environments.gymnasium_ids import with_imports
 from goalreel.errors import GoalreelError, OptionError, needs_package
 from goalreel.policies.minari_files import data_files
 from goalreel.policies.parameters import ALGORITHMS, is_trained_here
@@ -51,11 +51,6 @@ def own_network(policy: Mapping, train: Mapping) -> str:
 
         network = read_checkpoints(policy["file"]).settings["module"]
     return network if isinstance(network, str) and ":" in network else ""
-
-
-def network_files(network: str) -> dict[str, str]:
-    """Return the sha256 of the files of a user's network "module:callable", {} for ""."""
-    return module_files(network.partition(":")[0]) if network else {}
 
 
 def policy_tools(policy: Mapping) -> tuple[str, ...]:

@@ -97,10 +97,7 @@ def paint_mark(picture: np.ndarray, action: int, num_actions: int) -> np.ndarray
 
 
 def finish(frame: np.ndarray, settings: Mapping, action: int, num_actions: int) -> np.ndarray:
-    """Return a resized frame with the size and the mark that a network's settings ask for.
-
-    action: the one before the frame
-    """
+    """Return a resized frame as a network's settings ask. action: the one before the frame."""
     if settings["background"] is not None:
         frame = halve(frame, settings["background"])
     return paint_mark(frame, action, num_actions) if settings["marks"] else frame

@@ -129,6 +129,6 @@ def _form(kind: str, attributes: Mapping, has_bounds: bool) -> str:
     # A model transposes images so that the channels come first.
     form = f"{kind} {tuple(sorted(shape) if len(shape) == 3 else shape)}"
     for word, end in (("from", "low"), ("to", "high")) if has_bounds and kind == "Box" else ():
-        numbers = re.findall(r"[^][\s]+", str(attributes.get(end)))
+        numbers = re.findall(r"[^][\s]+", str(attributes.get(end)).replace("...", ""))
         form += f" {word} {', '.join(dict.fromkeys(f'{float(number):g}' for number in numbers))}"
     return form

@@ -40,12 +40,8 @@ _NETWORKS = {
     "stable_baselines3.sac.policies": (("actor.latent_pi", "actor.mu"), "ReLU", "tanh"),
     "stable_baselines3.td3.policies": (("actor.mu",), "ReLU", "tanh"),
 }
-# The modules of the networks that value a state, or an action in it.
-_CRITICS = {
-    "stable_baselines3.common.policies": ((*_CNN, "mlp_extractor.value_net", "value_net"),),
-    "stable_baselines3.sac.policies": (("critic.qf0",), ("critic.qf1",)),
-    "stable_baselines3.td3.policies": (("critic.qf0",), ("critic.qf1",)),
-}
+# The modules of the networks that value a state, or an action in it. A model has some or none.
+_CRITICS = (*_CNN, "mlp_extractor.value_net", "value_net"), ("critic.qf0",), ("critic.qf1",)
 # Arguments of a policy class that change no network, or only the shapes of its weights.
 _HARMLESS = {"net_arch", "ortho_init", "optimizer_class", "optimizer_kwargs", "activation_fn"}
 _HARMLESS |= {"log_std_init", "n_critics", ":type:", ":serialized:"}
@@ -115,7 +111,6 @@ class Sb3Network:
 
     @cached_property
     def _tensors(self) -> list[tuple]:
-        """The layers of the network as tensors."""
         torch = importlib.import_module("torch")
         torch.set_num_threads(1)
         return [tuple(torch.tensor(array) for array in pair) for pair in self.layers]
@@ -123,9 +118,17 @@ class Sb3Network:
     def _act_on(self, observation: np.ndarray, space: ActionSpace) -> np.ndarray:
         """Return the action for one observation, with the bits of `predict`."""
         layers, torch = self._tensors, importlib.import_module("torch")
+        functional = torch.nn.functional
         with torch.no_grad():
             units = torch.from_numpy(np.ascontiguousarray(observation[None])).float()
-            units = self._run(units / 255.0 if self.num_convolutions else units, layers)
+            units = units / 255.0 if self.num_convolutions else units
+            for place, (weight, bias) in enumerate(layers):
+                if place:
+                    units = units.tanh() if self.tanh else units.relu()
+                if weight.ndim == 4:
+                    units = functional.conv2d(units, weight, bias, _STRIDES[place])
+                else:
+                    units = functional.linear(units.flatten(1), weight, bias)
             if not self.bound:
                 # As torch.distributions.Categorical.
                 shares = (units - units.logsumexp(-1, True)).softmax(-1) if self.is_ppo else units
@@ -155,18 +158,6 @@ class Sb3Network:
         if self.bound == "clip":
             return np.clip(actions, low, high)
         return low + (0.5 * (actions + 1.0) * (high - low))
-
-    def _run(self, units, layers: Sequence[tuple]):
-        """Return the output of consecutive layers, with activations between them."""
-        functional = importlib.import_module("torch").nn.functional
-        for place, (weight, bias) in enumerate(layers):
-            if place:
-                units = units.tanh() if self.tanh else units.relu()
-            if weight.ndim == 4:
-                units = functional.conv2d(units, weight, bias, _STRIDES[place])
-            else:
-                units = functional.linear(units.flatten(1), weight, bias)
-        return units
 
 
 def _numpy_network(layers: Sequence[tuple[np.ndarray, np.ndarray]], tanh: bool) -> NumpyNetwork:
@@ -198,7 +189,7 @@ def read_network(path: str, vecnormalize: str | None = None) -> Sb3Network | Non
     try:
         weights = read_weights(path)
         layers = _layers(weights, parts)
-        critics = [_layers(weights, names) for names in _CRITICS.get(module, ())]
+        critics = [_layers(weights, names) for names in _CRITICS]
         statistics = read_statistics(vecnormalize, observed) if vecnormalize else None
     except Exception:  # a damaged pickle can raise anything, and `load` names it
         return None

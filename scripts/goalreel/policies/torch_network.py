@@ -189,7 +189,7 @@ class OwnNetwork:
         torch.set_num_threads(1)
         low, high = map(torch.tensor, settings["bounds"])
         self._offset, self._scale = (low + high) / 2, (high - low) / 2
-        self._body = own_body(settings["module"], settings["obs_shape"]).eval()
+        self._body = own_body(settings["module"], settings["obs_shape"])
         tensors = {name: torch.from_numpy(array) for name, array in weights.items()}
         body = {k.removeprefix("body."): v for k, v in tensors.items() if k.startswith("body.")}
         try:

@@ -93,15 +93,35 @@ def simulate_episodes(
         columns = slice(first, first + len(indices))  # faster than an index array
         filming = recorder is not None and recorder.on_batch_start(indices, seeds[indices])
         with contextlib.closing(environment.sub_envs(seeds[indices])) as batch:
-            _write(states[0], columns, batch.states())
-            if environment.num_poses:
-                _write(poses[0], columns, batch.poses())
-            if filming:
-                recorder.on_step(indices, batch)
-            if watch is not None:
-                watch(indices, 0, batch.observations())
             running, t = np.ones(len(indices), bool), 0
-            while running.any():
+            goal = limit = ~running
+            while True:
+                _write(states[t], columns, batch.states())
+                if environment.num_poses:
+                    _write(poses[t], columns, batch.poses())
+                if filming:
+                    recorder.on_step(indices, batch)
+                if watch is not None:
+                    watch(indices, t, batch.observations())
+                over = running & (goal | limit)
+                if step_limits is not None:
+                    over |= running & (step_limits[indices] == t)
+                for place in np.flatnonzero(over).tolist():
+                    index, endings = int(indices[place]), (bool(goal[place]), bool(limit[place]))
+                    arrays = states[: t + 1, :, index], actions[:t, index], rewards[:t, index]
+                    copies, drawn = (array.copy() for array in arrays), poses[: t + 1, :, index]
+                    said = {name: array[:t, index].copy() for name, array in signals.items()}
+                    played = *copies, *endings, drawn.copy(), batch.info(place), said
+                    episodes[index] = Episode(int(seeds[index]), *played)
+                    if recorder is not None:
+                        recorder.on_episode_end(index, episodes[index])
+                running &= ~over
+                if not running.any():
+                    break
+                if np.count_nonzero(running) < (1 - environment.idle_share) * len(indices):
+                    batch, generators = batch.take(running), generators.take(running)
+                    indices = columns = indices[running]
+                    running = np.ones(len(indices), bool)
                 if t == (environment.max_episode_steps or _MAX_STEPS):
                     raise GoalreelError(
                         f"max_episode_steps: The {environment.id} episode of seed "
@@ -132,30 +152,6 @@ def simulate_episodes(
                 reward, goal, limit = batch.step(chosen)
                 actions[t, columns], rewards[t, columns] = chosen, reward
                 t += 1
-                _write(states[t], columns, batch.states())
-                if environment.num_poses:
-                    _write(poses[t], columns, batch.poses())
-                if filming:
-                    recorder.on_step(indices, batch)
-                if watch is not None:
-                    watch(indices, t, batch.observations())
-                over = running & (goal | limit)
-                if step_limits is not None:
-                    over |= running & (step_limits[indices] == t)
-                for place in np.flatnonzero(over).tolist():
-                    index, endings = int(indices[place]), (bool(goal[place]), bool(limit[place]))
-                    arrays = states[: t + 1, :, index], actions[:t, index], rewards[:t, index]
-                    copies, drawn = (array.copy() for array in arrays), poses[: t + 1, :, index]
-                    said = {name: array[:t, index].copy() for name, array in signals.items()}
-                    played = *copies, *endings, drawn.copy(), batch.info(place), said
-                    episodes[index] = Episode(int(seeds[index]), *played)
-                    if recorder is not None:
-                        recorder.on_episode_end(index, episodes[index])
-                running &= ~over
-                if 0 < np.count_nonzero(running) < (1 - environment.idle_share) * len(indices):
-                    batch, generators = batch.take(running), generators.take(running)
-                    indices = columns = indices[running]
-                    running = np.ones(len(indices), bool)
         if recorder is not None:
             recorder.finish()
 

@@ -3,7 +3,6 @@
 A file has a row for each episode. docs/reference/results.md describes the columns.
 """
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -68,7 +67,7 @@ def play_episodes(
     return PlayedEpisodes(concatenate(rows), np.array(last_states))
 
 
-def write_played(path: str | os.PathLike, played: PlayedEpisodes, spec: Spec) -> None:
+def write_played(path: Path, played: PlayedEpisodes, spec: Spec) -> None:
     """Write a played file; the bytes depend only on the arguments."""
     arrays = npz.header(*_PLAYED) | {"spec": np.array(spec.text), **_columns(played.rows)}
     npz.write(path, arrays | {"last_states": played.last_states})
@@ -90,14 +89,14 @@ class Selection:
     played: int  # the number of all episodes
 
 
-def write_selection(path: str | os.PathLike, selection: Selection, spec: Spec) -> None:
+def write_selection(path: Path, selection: Selection, spec: Spec) -> None:
     """Write a selection. The bytes depend only on the arguments."""
     arrays = npz.header(*_SELECTION) | {"spec": np.array(spec.text), **_columns(selection.rows)}
     shares = {"shares": selection.shares, "played": np.array(selection.played)}
     npz.write(path, arrays | shares)
 
 
-def read_selection(path: str | os.PathLike) -> Selection:
+def read_selection(path: Path) -> Selection:
     """Read a selection. Raises GoalreelError, naming the file, if it cannot be used."""
     arrays = npz.read(path, *_SELECTION)
     return Selection(_rows(arrays), arrays["shares"], int(arrays["played"]))

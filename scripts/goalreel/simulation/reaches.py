@@ -162,10 +162,7 @@ def to_batch(
 def assemble(
     batches: Sequence[AttemptBatch], spec: Spec, recorder: EpisodeRecorder | None = None
 ) -> Trajectories:
-    """Return the trajectories of all batches, sorted by reach and attempt.
-
-    The recorder, if given, receives the film order.
-    """
+    """Return all trajectories by reach and attempt, and tell a recorder the film order."""
     attempts = concatenate(part.rows for part in batches)
     played = [episode for part in batches for episode in part.episodes]
     is_kept = np.array([episode is not None for episode in played])

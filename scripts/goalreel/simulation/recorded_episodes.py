@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalreel.environments.environment import Acted, Environment, PerEnv, take_rows
+from goalreel.environments.environment import Acted, Environment, PerEnv, parts_of, take_rows
 from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 from goalreel.errors import GoalreelError
 from goalreel.policies.minari_files import data_folder
@@ -38,9 +38,12 @@ def read_minari(dataset: str, episodes: range) -> list[RecordedEpisode]:
 
     folder, label = data_folder(dataset), f"policy.dataset: '{dataset}'"
     try:
+        from minari.dataset.minari_storage import is_image_space
+
         storage = minari.MinariDataset(folder).storage
         seeds = [metadata.get("seed") for metadata in storage.get_episode_metadata(episodes)]
-        is_exact = not (storage.jpeg_encoding and _has_images(storage.observation_space))
+        has_images = any(map(is_image_space, parts_of(storage.observation_space)))
+        is_exact = not (storage.jpeg_encoding and has_images)  # Minari stores these as JPEG
         loaded = list(storage.get_episodes(episodes))
     except Exception as error:  # Minari, h5py and pyarrow raise many kinds
         raise GoalreelError(
@@ -68,15 +71,6 @@ def read_minari(dataset: str, episodes: range) -> list[RecordedEpisode]:
     ]
 
 
-def _has_images(space) -> bool:
-    """Return whether a space contains images, which Minari may store as JPEG."""
-    from minari.dataset.minari_storage import is_image_space
-
-    parts = getattr(space, "spaces", ())
-    parts = parts.values() if isinstance(parts, Mapping) else parts
-    return is_image_space(space) or any(map(_has_images, parts))
-
-
 def play_recording(
     recorded: Sequence[RecordedEpisode],
     environment: Environment,
@@ -84,10 +78,7 @@ def play_recording(
     success: str | float | None,
     recorder: EpisodeRecorder | None = None,
 ) -> Trajectories:
-    """Return the trajectories of a shard of recorded episodes, all of which are filmed.
-
-    Raises GoalreelError if an episode cannot be replayed.
-    """
+    """Return the trajectories of recorded episodes. Raises GoalreelError if one has no replay."""
     batches = []
     for group in _batches(recorded):
         seeds = np.array([episode.seed for episode in group])
@@ -167,10 +158,7 @@ def _replay(
 def _compare_observations(
     recorded: Sequence[RecordedEpisode], indices: np.ndarray, step: int, observations: Sequence
 ) -> None:
-    """Check the observations of the running episodes, `indices`, after a step.
-
-    Raises GoalreelError if one differs from the recording.
-    """
+    """Raise GoalreelError if a running episode's observation after a step is not as recorded."""
     for index, observation in zip(indices.tolist(), observations, strict=True):
         episode = recorded[index]
         if step <= len(episode.rewards):

@@ -7,7 +7,6 @@ the rows so that a shard reads only the blocks that it needs: actions_0, ... or 
 
 import contextlib
 import csv
-import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -198,7 +197,7 @@ def _seeds(seed: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return seed[starts] if seed.dtype == np.uint64 else seed[starts].astype(np.int64)
 
 
-def write_blocks(path: str | os.PathLike, recording: Recording, spec: Spec) -> None:
+def write_blocks(path: Path, recording: Recording, spec: Spec) -> None:
     """Write a recording; the bytes depend only on it and the spec."""
     arrays = npz.header(*_KIND) | {"spec": np.array(spec.text)}
     arrays |= {"offsets": recording.offsets, "seeds": recording.seeds}
@@ -208,7 +207,7 @@ def write_blocks(path: str | os.PathLike, recording: Recording, spec: Spec) -> N
     npz.write(path, arrays)
 
 
-def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> list[RecordedEpisode]:
+def read_blocks(path: Path, episodes: range, label: str) -> list[RecordedEpisode]:
     """Return a range of a recording's episodes, reading only the blocks that hold them.
 
     Raises GoalreelError if the file is unusable, or the recording has fewer episodes. `label`, the

@@ -12,7 +12,6 @@ raises no `UnusableFileError`, because the workflow would delete hours of traini
 """
 
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,12 +42,12 @@ def write_checkpoint(path: Path, identity: Mapping, state: Mapping, parts: list[
         write_trailer(temporary)
 
 
-def read_checkpoint(path: str | os.PathLike, identity: Mapping) -> tuple[dict, list]:
+def read_checkpoint(path: Path, identity: Mapping) -> tuple[dict, list]:
     """Return a training's state and its processes' parts. Raises GoalreelError if unusable."""
     fix = "Delete it to start the training again."
     try:
         check_trailer(path)
-        content = torch.load(Path(path), map_location="cpu", weights_only=True, mmap=True)
+        content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         if differences := _differences(content, _KIND):
             raise GoalreelError(f"it is from another version of goalreel: {differences}")
         if differences := _differences(content["identity"], identity):

@@ -70,7 +70,7 @@ class Dqn:
     def _play(self, epsilon: float) -> tuple[EndedGame, ...]:
         """Step all environments, with a share of random actions, and store the step."""
         envs, rng, obs = self._envs, self._numpy_rng, self._envs.obs
-        actions = rng.integers(envs.num_actions, size=len(obs))
+        actions = rng.integers(self.network.actions.out_features, size=len(obs))
         greedy = rng.random(len(obs)) >= epsilon
         if greedy.any():
             actions[greedy] = self.best_actions(obs[greedy])

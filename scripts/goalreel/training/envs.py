@@ -49,7 +49,6 @@ class Step:
 class Envs:
     """Vectorized environments that reset ended episodes. Frames are uint8, flat states float32."""
 
-    num_actions: int
     obs: np.ndarray  # (num_envs, *shape), to act on, after any reset
 
     def step(self, actions: np.ndarray) -> Step:
@@ -104,7 +103,7 @@ class StackedFrames(Envs):
 
     def __init__(self, envs: Envs, stack: int, background: int | None = None):
         """Stack frames, which `preprocessing.halve` makes smaller if there is a background."""
-        self._envs, self.num_actions, self._background = envs, envs.num_actions, background
+        self._envs, self._background = envs, background
         self.obs = np.repeat(self.sized(envs.obs)[:, None], stack, axis=1)
 
     def sized(self, frames: np.ndarray) -> np.ndarray:
@@ -132,7 +131,7 @@ class GymnasiumEnvs(Envs):
         environment = gymnasiums_environment(task.config)
         draws = task.is_pixels or task.config.get("env_wrappers")  # they may render to observe
         self._envs = [environment.make("rgb_array" if draws else None) for _ in seeds]
-        self.num_actions, self._frame_skip, self._seeds = task.num_actions, frame_skip, seeds
+        self._frame_skip, self._seeds = frame_skip, seeds
         self._first_action = int(self._envs[0].action_space.start)
         self._returns, self._steps = np.zeros(len(seeds)), np.zeros(len(seeds), int)
         self._observe = _observer(self._envs[0].observation_space)
@@ -197,7 +196,6 @@ class AtariEnvs(Envs):
             full_action_space=values["full_action_space"],
             max_num_frames_per_episode=_MAX_FRAMES,
         )
-        self.num_actions = int(self._env.single_action_space.n)
         seeds = [np.random.SeedSequence(seed, spawn_key=(n,)).generate_state(1) for n in indices]
         # int32 in ale-py
         obs, info = self._env.reset(seed=(np.concatenate(seeds) >> 1).astype(np.int64))

@@ -44,8 +44,6 @@ _LIKELY = (1, 4, 6, 6, 10, 2, 1)  # weights of the actions in the search
 
 @dataclass
 class _Game:
-    """A game in progress."""
-
     env: MarioEnv
     stack: np.ndarray  # (stack, side, side) uint8
     from_reset: bool
@@ -71,7 +69,7 @@ class MarioEnvs(Envs):
         """Create and reset all games, and search for paths if games begin on them."""
         own = np.random.SeedSequence(seed, spawn_key=(indices.start,)).generate_state(1)
         self._rng, self._task = random.Random(int(own[0])), task  # noqa: S311 - no secrets
-        self._frame_skip, self.num_actions = settings.frame_skip, task.num_actions
+        self._frame_skip = settings.frame_skip
         kwargs = dict(task.config.get("env_kwargs") or {}) | {"obs_type": "ram"}
         envs = [MarioEnv(task.config["env"], **kwargs) for _ in indices]
         self._starts = _Starts(self._rng) if settings.starts == "failures" else None
@@ -117,7 +115,7 @@ class MarioEnvs(Envs):
         if draw < repeated:
             action = game.action
         elif draw < repeated + random_:
-            action = self._rng.randrange(self.num_actions)
+            action = self._rng.randrange(self._task.num_actions)
         game.action = action
         x = game.env.x_pos
         reward, over = game.env.advance(action, self._frame_skip)
@@ -132,7 +130,7 @@ class MarioEnvs(Envs):
     def _picture(self, env: MarioEnv, action: int) -> np.ndarray:
         settings = self._task.preprocessing
         picture = WARPS[settings["warp"]](env.render())
-        return finish(picture, settings, action, self.num_actions)
+        return finish(picture, settings, action, self._task.num_actions)
 
     def _begin(self, env: MarioEnv) -> _Game:
         """Return another game, from the level's start or a snapshot."""
@@ -160,7 +158,7 @@ class MarioEnvs(Envs):
             self._play(game, action)
 
 
-Start = tuple[tuple[bytes, int], np.ndarray]  # and its stack
+Start = tuple[tuple[bytes, int], np.ndarray, int]  # a snapshot, and the stack and base there
 
 
 class _Starts:
@@ -229,7 +227,6 @@ class _Starts:
         return {"tries": self._tries, "passes": self._passes, "from_reset": self._from_reset}
 
     def load(self, state: Mapping) -> None:
-        """Restore a state."""
         self._tries, self._passes = state["tries"].clone(), state["passes"].clone()
         self._from_reset = state["from_reset"]
 

@@ -12,8 +12,6 @@ from goalreel.training.envs import EndedGame, Envs, Step
 class CarPixelEnvs(Envs):
     """Cars whose frames are those of `render()`, resized. The reward is -1 per decision."""
 
-    num_actions = 3
-
     def __init__(self, frame_skip: int, seeds: list[Iterator[int]]):
         self._frame_skip, self._seeds = frame_skip, seeds
         self._pixels = warped_frames(DISCRETE.id, "pillow")

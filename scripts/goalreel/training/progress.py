@@ -6,7 +6,6 @@ The columns have Stable-Baselines3's names. All counts are of all processes and 
 import csv
 import importlib.util
 import math
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -85,7 +84,7 @@ def _rounded(value: float) -> float | int | None:
     return None if math.isnan(value) else float(f"{value:.6g}")
 
 
-def plot_progress(path: str | os.PathLike, rows: Sequence[Sequence], env: str, spec: str) -> None:
+def plot_progress(path: Path, rows: Sequence[Sequence], env: str, spec: str) -> None:
     """Plot the rows of a training's table as SVG."""
     import numpy as np
     from matplotlib.figure import Figure

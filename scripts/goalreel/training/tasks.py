@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from goalreel.environments.environment import gymnasiums_environment
+from goalreel.environments.environment import gymnasiums_environment, parts_of
 from goalreel.errors import OptionError, quoted
 from goalreel.policies.preprocessing import SIDE
 from goalreel.training.envs import (
@@ -44,7 +44,7 @@ def check_spaces(config: Mapping, observation_space, action_space) -> None:
         fix = "Training needs arrays, which a wrapper can make (env_wrappers)."
         raise OptionError("env", f"{kind}. {fix}") from None
     is_own = ":" in str(train["network"])
-    pictures = [part.shape for part in _parts(observation_space) if has_pixels(part)]
+    pictures = [part.shape for part in parts_of(observation_space) if has_pixels(part)]
     if pictures and not is_own:
         problem = f"{quoted(env)} has pictures of the shape {pictures[0]} in its observations"
         fix = "Training needs one gray or RGB picture, which a wrapper can make (env_wrappers)."
@@ -55,13 +55,6 @@ def check_spaces(config: Mapping, observation_space, action_space) -> None:
     if train["screen_size"] != SIDE:
         problem = f"'{train['screen_size']}' is for frames, but {env} has states"
         raise OptionError("train.screen_size", f"{problem}. Remove it.")
-
-
-def _parts(space) -> list:
-    """Return the spaces in a Dict or Tuple, or the space itself."""
-    inner = getattr(space, "spaces", None)
-    parts = inner.values() if isinstance(inner, Mapping) else inner
-    return [space] if inner is None else sum(map(_parts, parts), [])
 
 
 def make_task(config: Mapping, settings: Settings) -> Task:

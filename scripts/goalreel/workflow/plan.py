@@ -15,7 +15,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 
 from goalreel.encoding import ffmpeg
-from goalreel.environments.gymnasium_ids import environment_files, environment_tools
+from goalreel.environments.gymnasium_ids import environment_files, environment_tools, module_files
 from goalreel.environments.wrappers import wrapper_modules
 from goalreel.errors import GoalreelError
 from goalreel.policies import policy_dependencies as policies
@@ -115,7 +115,8 @@ class Plan:
         plays = "player" in planned.tools
         if plays:
             files |= environment_files(config["env"], wrapper_modules(config["env_wrappers"]))
-            files |= policies.network_files(self._own_network)
+            if self._own_network:
+                files |= module_files(self._own_network.partition(":")[0])
         if stage == "import_recording" or (plays and self.run.policy != "recording"):
             files |= policies.policy_files(config["policy"])
         if stage == "compare":

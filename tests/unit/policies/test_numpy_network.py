@@ -37,7 +37,7 @@ def test_network_acts_the_same_in_any_batch(frames, count):
     )
     assert len(set(expected.tolist())) > 1
     for size in (1, 2, 7, 20):
-        parts = [network.act(obs[first : first + size]) for first in range(0, count, size)]
+        parts = [network.decide(obs[first : first + size])[0] for first in range(0, count, size)]
         assert np.array_equal(np.concatenate(parts), expected), size
 
 
@@ -67,18 +67,18 @@ def test_close_values_are_computed_more_precisely(dtype):
     twins, obs = NumpyNetwork(weights, dtype, (4, 2, 1)), observations(100)
     values = twins.evaluate(obs)[0]
     assert (values[:, 0] < values[:, 1]).any(), "else a plain argmax would do"
-    assert (twins.act(obs) == 0).all()
+    assert (twins.decide(obs)[0] == 0).all()
 
 
 def test_only_close_decisions_need_float64(monkeypatch):
     network, obs = random_network(frames=2), observations(20, 2)
-    asked, act = [], NumpyNetwork.act
-    keep = lambda self, obs: asked.append(len(obs)) or act(self, obs)  # noqa: E731
-    monkeypatch.setattr(NumpyNetwork, "act", keep)
-    chosen = network.act(obs)
+    asked, decide = [], NumpyNetwork.decide
+    keep = lambda self, obs: asked.append(len(obs)) or decide(self, obs)  # noqa: E731
+    monkeypatch.setattr(NumpyNetwork, "decide", keep)
+    chosen = network.decide(obs)[0]
     assert asked == [20]
     monkeypatch.setattr(numpy_network, "_CLEAR", 1e7)
-    assert np.array_equal(network.act(obs), chosen) and asked == [20] + [20] + [1] * 20
+    assert np.array_equal(network.decide(obs)[0], chosen) and asked == [20] + [20] + [1] * 20
 
 
 def test_eleven_layers_are_in_the_order_of_their_numbers():

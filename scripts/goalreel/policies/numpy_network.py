@@ -23,6 +23,9 @@ from goalreel.environments.environment import Signals
 # The lead of a clear decision, in estimated errors, none of which a measured one exceeded.
 _CLEAR = 100
 _CACHED = 5  # stacks that are convolved at a time, whose windows fit into the processor's cache
+# Inputs of a layer that are multiplied at a time. For few rows, their weights stay in the cache,
+# and OpenBLAS does not copy them first ("direct sgemm", on processors with AVX-512).
+_INPUTS = 128
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,7 @@ class NumpyNetwork:
         units = units.astype(self.dtype, copy=False)
         for place, layer in enumerate(self._dense, 1):
             errors = layer.error(errors, _norms(units))
-            used = np.flatnonzero(units.any(axis=0))  # ReLU has left few of a convolution's
-            units = units[:, used] @ layer.matrix[used]
+            units = _product(units, layer.matrix)
             units += layer.bias
             if place < len(self._dense):
                 units = np.tanh(units) if self.tanh else np.maximum(units, 0, out=units)
@@ -148,6 +150,16 @@ def _layers(weights: Mapping[str, np.ndarray], kind: str) -> list[str]:
     """Return the names of the layers of a kind, "convolution" or "dense", in order."""
     names = (name.removesuffix(".weight") for name in weights if name.endswith(".weight"))
     return sorted((n for n in names if n.startswith(kind)), key=lambda n: int(n.removeprefix(kind)))
+
+
+def _product(units: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Return units @ matrix."""
+    used = np.flatnonzero(units.any(axis=0))  # ReLU has left few of a convolution's
+    if len(used) < len(matrix) / 2:  # copying more takes longer than multiplying by all
+        parts = [used[k : k + _INPUTS] for k in range(0, max(len(used), 1), _INPUTS)]
+    else:
+        parts = [slice(k, k + _INPUTS) for k in range(0, len(matrix), _INPUTS)]
+    return sum(units[:, part] @ matrix[part] for part in parts)
 
 
 def _norms(units: np.ndarray) -> np.ndarray:

@@ -4,7 +4,8 @@
 colors. The seed only affects the random generator that decides which actions are repeated. The
 serialized state of ALE holds this std::mt19937 in text form: 624 words and a position. This module
 therefore replaces the words in a saved state, and restores it instead of loading the game. It first
-verifies once that the result equals the state after a real load.
+verifies once that the result equals the state after a real load, which is that of a second instance
+if it is made before the first reset.
 Source: `load_game` and `seed_game` in ale_py/env.py (0.12.1). The state's format was found by
 experiment.
 """
@@ -31,17 +32,23 @@ class Loading:
         load_game = env.load_game
         if self.state is None:
             self.state = env.ale.cloneSystemState().serialize()
+        else:
+            self._verify(env)
         env.load_game = lambda: self._load(env, load_game)
 
     def _load(self, env, load_game) -> None:
         seed = env.ale.getInt("random_seed")
-        state = None if seed == _BY_TIME or self.known is False else _reseeded(self.state, seed)
-        if state is not None and self.known:
+        if self.known and seed != _BY_TIME and (state := _reseeded(self.state, seed)):
             env.ale.restoreSystemState(type(env.ale.cloneSystemState())(state))
-            return
-        load_game()
-        if seed != _BY_TIME:
-            self.known = state == env.ale.cloneSystemState().serialize()
+        else:
+            load_game()
+            self._verify(env)
+
+    def _verify(self, env) -> None:
+        """Compare a reseeded state with that of an instance that has loaded its game."""
+        seed = env.ale.getInt("random_seed")
+        if self.known is None and seed != _BY_TIME:
+            self.known = _reseeded(self.state, seed) == env.ale.cloneSystemState().serialize()
 
 
 def _reseeded(state: bytes, seed: int) -> bytes | None:

@@ -172,7 +172,8 @@ class GymnasiumEnvironment:
 
     def sub_envs(self, seeds: np.ndarray) -> "_Instances":
         """Return an instance for each seed, reset with that seed."""
-        return _Instances([Instance(self, seed) for seed in seeds.tolist()])
+        envs = [self.acquire() for _ in seeds]  # first all of them, see atari_loading.py
+        return _Instances([*map(Instance, [self] * len(envs), seeds.tolist(), envs)])
 
     def recorded_state(self, env, observation: object) -> np.ndarray:
         """Return the recorded part of an instance's state, (width,) float64."""

@@ -68,10 +68,9 @@ class CarRacingScene:
         """Return the frame of `env.render()`, or None for one that this scene does not draw."""
         if max(2 * env.car.hull.linearVelocity.length, *(w.omega for w in env.car.wheels)) > 390:
             return None  # indicators reach over the road from 400 on
-        if self._is_read and self._obs is None:
-            self.observation(env)  # draws the road
-        else:
-            self._draw_road(env)
+        # An observation also draws the road.
+        draw = self.observation if self._is_read and self._obs is None else self._draw_road
+        draw(env)
         env.car.draw(self._image, *self._view, True)
         self._draw_indicators(env, env.reward)
         self._pixels[:_PANEL] = self._upright_pixels[: -_PANEL - 1 : -1]

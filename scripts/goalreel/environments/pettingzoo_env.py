@@ -62,5 +62,6 @@ def _joint_space(parts: list[spaces.Space]) -> spaces.Space:
     if all(isinstance(part, spaces.Discrete) for part in parts):
         return spaces.MultiDiscrete([p.n for p in parts], start=[p.start for p in parts])
     if all(isinstance(part, spaces.Box) and part.shape == parts[0].shape for part in parts):
-        return spaces.Box(*(np.stack([getattr(p, b) for p in parts]) for b in ("low", "high")))
+        bounds = (np.stack([getattr(part, bound) for part in parts]) for bound in ("low", "high"))
+        return spaces.Box(*bounds, dtype=np.result_type(*(part.dtype for part in parts)))
     raise ValueError(f"Agents need Discrete actions, or Box actions of one shape, not {parts}.")

@@ -4,11 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 
 import goalreel
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 
 pytest.importorskip("pettingzoo", reason="pettingzoo is not installed")
+from goalreel.environments.pettingzoo_env import _joint_space  # noqa: E402
+
 PARALLEL = {
     "pettingzoo.butterfly.cooperative_pong_v6": {"max_cycles": 30},
     "pettingzoo.butterfly.knights_archers_zombies_v11": {"max_cycles": 150},
@@ -101,3 +104,9 @@ def test_film_of_legal_moves_has_each_agents_return(tmp_path, monkeypatch):
     assert (table["outcome"] == "terminated").all() and table["steps"].between(5, 9).all()
     assert set(map(tuple, returns.to_numpy())) <= {(1, -1), (-1, 1), (0, 0)}
     assert len(returns.drop_duplicates()) > 1 and (table["return"] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_boxes_of_actions_keep_their_dtype(dtype):
+    box = Box(0, 2**40 + 1, (2,), dtype)
+    assert _joint_space([box, box]).high.tolist() == [[2**40 + 1] * 2] * 2

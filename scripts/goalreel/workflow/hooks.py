@@ -1,17 +1,19 @@
 """The functions that the Snakefile calls: they plan a run, and print its summary or its errors."""
 
 import atexit
+import contextlib
 import gc
 import itertools
 import logging
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -255,6 +257,17 @@ def _options_by(steps: Mapping, config: Mapping, user_options: Mapping) -> dict:
     return found
 
 
+def _stop_trainings(scheduler: Callable, number: int, frame: object) -> None:
+    """Pass SIGTERM to trainings, which save, because Snakemake would wait for hours."""
+    import psutil
+
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if any(word.endswith("scripts/train.py") for word in child.cmdline()):
+                child.send_signal(number)
+    scheduler(number, frame)
+
+
 def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
     """Check that the jobs will find their files, and start to record their events."""
     scripts = next(iter(plans.runs.values())).scripts
@@ -290,6 +303,7 @@ def _start_run(plans: Plans, workflow, stages: Mapping[str, str]) -> None:
     # The scheduler's SIGTERM handler acquires this lock in the thread that may already hold it
     # (job_scheduler.py, 9.27), so a plain lock would deadlock.
     workflow.scheduler._lock = threading.RLock()
+    signal.signal(signal.SIGTERM, partial(_stop_trainings, signal.getsignal(signal.SIGTERM)))
     hang_up_as_terminated()
     if workflow.touch:  # a job that only touches its files keeps its log
         return

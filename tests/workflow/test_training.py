@@ -1,8 +1,12 @@
 """The target train: what it rejects before it starts, what it reruns, and what its network plays."""
 
+import contextlib
 import csv
 import json
+import os
+import re
 import shutil
+import signal
 
 import numpy as np
 import pytest
@@ -10,6 +14,7 @@ from conftest import of_shard
 from gymnasium import spaces
 from message_form import check_form, rejection
 from project import REPOSITORY
+from trials import wait_for
 
 from goalreel.errors import GoalreelError
 from goalreel.training.tasks import check_spaces
@@ -19,6 +24,7 @@ from goalreel.workflow.hooks import _with_trained_policy
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.policy_errors import training_of
 from goalreel.workflow.rules import Plans, memory_mb
+from goalreel.workflow.run_checks import check_network
 from goalreel.workflow.suite import expand
 
 CART = {"env": "CartPole-v1", "policy": "trained"}
@@ -60,7 +66,7 @@ def trains(**options) -> dict:
         (trains(network="no_such:make"), "train.network: No module 'no_such' for 'no_such:make'."),
         (
             trains(network="numpy.py:make"),
-            "train.network: No module 'numpy.py' for 'numpy.py:make'.",
+            "train.network: 'numpy.py:make' names a file. Use numpy:make.",
         ),
         (
             trains(algorithm="dqn", total_timesteps=500),
@@ -153,6 +159,33 @@ def test_training_spec_depends_only_on_the_training(spec_of):
     edits = trains(seed=8), CART | {"env_wrappers": [TIME]}, CART | {"max_episode_steps": 90}
     edits += trains(algorithm="dqn"), CART | {"env_kwargs": {"sutton_barto_reward": True}}
     assert len({spec_of(options) for options in (CART, *edits)}) == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "targets", "message"),
+    [
+        ({}, (), None),
+        ({"episodes": 3, "film": {"fps": 9}}, (), None),
+        (
+            trains(checkpoints=[0], total_timesteps=9000),
+            (),
+            "(total_timesteps '100000', now '9000')",
+        ),
+        (trains(checkpoints=[0], total_timesteps=9000), ("all", "train"), None),
+        ({"max_episode_steps": 90}, (), "(max_episode_steps 'null', now '90')"),
+        ({"policy": "random"}, (), None),
+    ],
+)
+def test_film_does_not_replace_a_network(options, targets, message, spec_of, tmp_path):
+    results = {"results": str(tmp_path)}
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "metrics.json").write_text(spec_of(trains(checkpoints=[0])))
+    plan = Plan(load_config(trains(checkpoints=[0]) | options | results), REPOSITORY / "scripts")
+    with contextlib.nullcontext() if message is None else pytest.raises(GoalreelError) as error:
+        check_network(plan, targets)
+    if message:
+        assert message in str(error.value) and "train again: snakemake train" in str(error.value)
+        check_form(str(error.value))
 
 
 def test_edit_of_own_network_trains_and_plays_again(spec_of, tmp_path, monkeypatch):
@@ -272,3 +305,16 @@ def test_same_seed_gives_same_network_on_any_number_of_cores(learned, tmp_path):
     shutil.rmtree(project.folder / "results")
     project.run("train", "-j", "1", config=OWN)
     assert (project.folder / "results" / "train" / "policy.npz").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_sigterm_of_snakemake_saves_a_training(project):
+    pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
+    config = {"env": "CartPole-v1", "train": "{total_timesteps: 2000000, processes: 1}"}
+    process = project.start("train", "-j", "1", config=config)
+    logs = project.folder / "results" / "logs"
+    assert wait_for(lambda: any("decisions" in log.read_text() for log in logs.glob("train.log")))
+    os.kill(process.pid, signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert re.search("Saved after [0-9,]* of 2,000,000 decisions in .*checkpoint.pt", output)

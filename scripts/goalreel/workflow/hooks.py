@@ -66,6 +66,9 @@ def plan_runs(workflow, base: str, config: Mapping) -> Plans:
         if not _is_job(workflow):
             run_checks.release_lock(_folders(runs))
         plans = _plan(runs, suite_runs, scripts, workflow, asked)
+        if not _is_job(workflow) and not _is_apart(runs, workflow):
+            for plan in plans.runs.values():
+                run_checks.check_network(plan, _asked_stages(workflow))
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     # Snakemake (9.27) would import pandas to look for data frames among the jobs' parameters. All

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import itertools
+import json
 import os
 import shlex
 import shutil
@@ -80,6 +81,26 @@ def check_same_run(config: Mapping, targets: Sequence[str]) -> None:
         f"  To replace it: rm -r {folder}\n"
         f"  To continue it: snakemake{views} --configfile {folder}/{RUN_FILE}"
     )
+
+
+def check_network(plan, targets: Collection[str]) -> None:
+    """Raise GoalreelError if a Plan would train a network again although `train` is no target."""
+    path = Path(plan.results, "train", "metrics.json")
+    if "train" in targets or "train" not in plan.stages or not path.is_file():
+        return
+    try:
+        then = json.loads(path.read_text(encoding="utf-8"))["config"]
+        now = json.loads(json.dumps({key: plan.run.value(key) for key in then}))
+        before, after = ({**config, **config["train"], "train": None} for config in (then, now))
+    except (OSError, ValueError, LookupError, TypeError):  # damaged, so that it is made again
+        return
+    if differs := [key for key, value in before.items() if after.get(key) != value]:
+        was = [f"{key} {quoted(before[key])}, now {quoted(after.get(key))}" for key in differs]
+        raise GoalreelError(
+            f"train: The trained network has other options ({listed(was, 2)}). "
+            f"Repeat them, or train again: snakemake train\n"
+            f"  All options of its run: {plan.results}/{RUN_FILE}"
+        )
 
 
 def check_comparable(sides: Mapping[str, str]) -> None:

@@ -139,7 +139,8 @@ def _fix(module: str, name: str, registry: Mapping) -> str:
         return f"If it is a dm_control task, use env=dm_control/{task[1]}-v0{needs}."
     known = [f"{module}:{n}" if module else n for n in registry]
     hint = suggest(f"{module}:{name}" if module else name, known)
-    return hint or "Use an id of Gymnasium, or module:Name-v0 for an id of a module."
+    own = "" if module else f" For an id of your module, use env=MODULE:{name}."
+    return f"{hint or 'Use an id of Gymnasium.'}{own}"
 
 
 def _versions(name: str, registry: Mapping) -> list[str]:
@@ -159,7 +160,10 @@ def not_imported(env: str, error: Exception) -> str:
     missing = getattr(error.__cause__ or error, "name", None)  # Gymnasium's error has no name
     if missing in PACKAGES:
         return needs_package(repr(env), PACKAGES[missing])
-    if missing and f"{env.rpartition(':')[0]}.".startswith(f"{missing}."):
+    module, _, name = env.rpartition(":")
+    if module.endswith(".py"):
+        return f"{env!r} names a file. Use {module.removesuffix('.py')}:{name}."
+    if missing and f"{module}.".startswith(f"{missing}."):
         return (
             f"No module {missing!r} for {env!r}. Install it, or run snakemake in the folder of "
             f"its file.\n  Searched: {Path.cwd()} and the packages of {sys.executable}"

@@ -32,8 +32,7 @@ ALGORITHMS |= dict.fromkeys(
 # Arguments of a game's environment for a network: one step is one frame, as in training.
 PIXEL_KWARGS = {_ALE: {"frameskip": 1, "obs_type": "grayscale"}, _MARIO: {"obs_type": "rgb"}}
 # Values of parameters that labels omit; None of others.
-_DEFAULTS = {"function": "act", "extra_files": [], "allow": []}
-_DEFAULTS |= {"deterministic": True, "safe": False}
+_DEFAULTS = {"function": "act", "allow": [], "deterministic": True, "safe": False}
 
 
 def parameters(policy: str, env: str) -> tuple[str, ...] | None:
@@ -59,6 +58,6 @@ def policy_label(policy: Mapping) -> str:
     others = (
         f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"
         for key, value in policy.items()
-        if key not in ("name", "file") and value != _DEFAULTS.get(key)
+        if key not in ("name", "file", "extra_files") and value != _DEFAULTS.get(key)
     )
     return ", ".join([name, *others])

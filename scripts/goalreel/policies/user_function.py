@@ -19,7 +19,7 @@ import numpy as np
 
 from goalreel.environments.environment import Acted, Batch, Environment, PerEnv, Signals, take_rows
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
-from goalreel.errors import GoalreelError, quoted, suggest, trace_of, use
+from goalreel.errors import GoalreelError, listed, quoted, suggest, trace_of
 
 FACTORY = "make_policy"
 MAX_NUMBERS = 64  # of a signal, for each observation
@@ -27,6 +27,7 @@ _gymnasium_envs = cache(GymnasiumEnvironment)  # by id, for environments that go
 _OFFERED = ("seed", "env_id", "observation_space", "action_space")  # parameters of a factory
 _MODULE = "goalreel_policy_file"
 _SAMPLE, _STEPS = 16, 2  # episodes and steps of the check
+_BATCHES = f"It gets a batch, with an observation per row. {FACTORY} may return a function of one."
 
 
 def load_policy(path: str, name: str, batch: bool) -> "UserPolicy":
@@ -51,7 +52,8 @@ def load_policy(path: str, name: str, batch: bool) -> "UserPolicy":
     function = getattr(module, name, None)
     if not callable(function):
         known = [n for n, v in vars(module).items() if inspect.isfunction(v)]
-        fix = suggest(name, known) or (use(known) if known else "Define it.")
+        others = f", or set policy.function to {listed(known, 3)}" if known else ""
+        fix = suggest(name, known) or f"Define it{others}."
         raise GoalreelError(f"policy.function: {path} has no function {name!r}. {fix}")
     if name == FACTORY:
         return _factory(f"policy.function: {path}: {FACTORY}", function)
@@ -126,7 +128,8 @@ class UserPolicy:
             }
         for row, player in enumerate(players if len(players) > 1 else ()):
             self._call(shown, slice(row, row + 1), environment, [player])  # raises for its row
-        raise _raised(self.label, cause, players[0][0], _as_lists(take_rows(shown, 0)))
+        error = _raised(self.label, cause, players[0][0], _as_lists(take_rows(shown, 0)))
+        raise GoalreelError(f"{error}\n  {_BATCHES}") if self.call is not _act_alone else error
 
 
 def _act_alone(obs: Batch, players: list) -> tuple[list, Mapping]:

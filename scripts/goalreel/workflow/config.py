@@ -10,7 +10,7 @@ from goalreel.encoding.encoder_selection import cards, encoder_errors
 from goalreel.environments import gymnasium_ids
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import named, spaces_of, sticky_options, wrapper_errors
-from goalreel.errors import OptionError, UnusableFileError, pluralize, quoted, use
+from goalreel.errors import OptionError, UnusableFileError, pluralize, quoted, suggest, use
 from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.policies.minari_files import read_header
 from goalreel.policies.parameters import (
@@ -32,6 +32,7 @@ from goalreel.workflow.run import CHOICES, SHARDED, Run
 
 _MAX_FPS = 240  # as in the schema
 _CONSOLE_FPS = 60  # each frame of a console is a step
+_ANY_POLICY = "Use random, trained, or a policy's file, such as agent.py or model.zip."
 _MAX_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
 # Options that a check takes only from the lock file, or that do not affect the episodes.
 _KEPT = {*Options.model_fields} - {"check", "check_determinism", "env", "env_kwargs"}
@@ -161,6 +162,10 @@ def with_policy_section(user_options: Mapping) -> dict:
         return dict(user_options)
     # Path.is_dir raises OSError if the name is too long for a file.
     is_file = Path(policy).suffix in POLICY_FILES or os.path.isdir(policy)  # noqa: PTH112
+    if not is_file and policy not in PARAMETERS:
+        files = [f"{policy}{kind}" for kind in POLICY_FILES if Path(f"{policy}{kind}").is_file()]
+        hint = suggest(policy, [*files, *PARAMETERS]) or _ANY_POLICY
+        raise OptionError("policy.name", f"Unknown value {quoted(policy)}. {hint}")
     return {**user_options, "policy": {"file" if is_file else "name": policy}}
 
 
@@ -192,7 +197,7 @@ def _policy_errors(config: Mapping) -> Errors:
     plays = taken is not None
     if not plays:
         able = [other for other in PARAMETERS if parameters(other, env) is not None]
-        yield "policy.name", f"{name!r} does not play {env!r}. {use(able)}"
+        yield "policy.name", f"{name!r} does not play {env!r}. {_ANY_POLICY}"
         taken = {key for other in able for key in parameters(other, env)}
     # Snakemake merges the user's options with config.yaml, so options may have their defaults.
     for key, option in PolicyOptions.model_fields.items():

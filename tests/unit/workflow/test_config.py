@@ -145,7 +145,10 @@ FAULTS = [
         f"policy.force: The policy 'pump' has no such option in '{DISCRETE}'",
     ),
     ({"env": CONTINUOUS, "policy": "near_optimal"}, f"'near_optimal' does not play '{CONTINUOUS}'"),
-    (CART | {"policy": "pump"}, "policy.name: 'pump' does not play 'CartPole-v1'. See docs"),
+    (
+        CART | {"policy": "pump"},
+        "policy.name: 'pump' does not play 'CartPole-v1'. Use random, trained",
+    ),
     ({"env": CONTINUOUS, "policy": {"force": 0}}, "policy.force: '0.0' is not allowed. Use a num"),
     ({"policy": {"name": "python"}}, "policy.file: The policy 'python' needs a file."),
     ({"policy": {"name": "python", "file": "x.py"}}, "policy.file: 'x.py' cannot be read (No such"),

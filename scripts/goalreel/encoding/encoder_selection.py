@@ -35,7 +35,7 @@ def choose(config: Mapping) -> EncoderChoice:
     if encode["encoder"] != "x264":
         reason = next((why for _, why in encoder_errors(config)), "")
         if encode["encoder"] == "auto" and not (environment.has_atlas or environment.few_blocks):
-            reason = reason or "large parts of each frame change in this environment"
+            reason = reason or "not one of the environments whose frames have few new blocks"
         if not reason:
             has_atlas = environment.has_atlas
             qp, card = (_ASSEMBLED if has_atlas else _BLOCKS)[encode["quality"]]

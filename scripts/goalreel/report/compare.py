@@ -96,8 +96,8 @@ def compare_pairs(runs: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[pd.Se
     if not any(map(len, differences)):
         seeds = (f"{r.name}: {', '.join(map(str, sorted(r.table.index)[:3]))}, ..." for r in runs)
         raise GoalreelError(
-            "seeds: The runs have none in common. Film all with the same seed, and all with "
-            "reaches or all with episodes.\n  " + "\n  ".join(seeds)
+            "seeds: The runs have none in common. Film all with the same seed or "
+            "seeds, and all with reaches or all with episodes.\n  " + "\n  ".join(seeds)
         )
     counts = dict.fromkeys(("wins", "ties", "losses"), "Int64")
     # Rounding drops the last digits, in which processors differ.

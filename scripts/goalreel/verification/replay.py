@@ -36,7 +36,8 @@ def find_episode(results: Path, number: int, attempt: int | None) -> tuple[Mappi
         place = numbers.index(number)
     if place not in range(run.shard["reaches"]):
         last = run.shard["reaches"] - 1
-        raise GoalreelError(f"{results}: No {unit} {number}. The last one is {last}.")
+        problem = f"No {unit} {number}. The last one is {last}."
+        raise GoalreelError(f"{results}: {problem} episodes.csv has the number of each seed.")
     if unit != "reach" and attempt is not None:
         raise GoalreelError("--attempt: This run films episodes, not reaches. Remove --attempt.")
     shard = shard_name(place // run.shard["size"])

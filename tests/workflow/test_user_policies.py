@@ -191,7 +191,8 @@ def test_raising_policy_shows_traceback_and_observation(policy, tmp_path):
     angle = json.loads(lines[2].removeprefix("  Observation: "))[2]
     assert angle <= 0, "the sub-environment that raises, not the first"
     assert lines[4].endswith('mine.py", line 8, in act')
-    assert "return {True: 1}[angle > 0]" in said and "KeyError" in lines[-1]
+    assert "return {True: 1}[angle > 0]" in said and "KeyError" in lines[-2]
+    assert lines[-1].startswith("  It gets a batch")
     assert "goalreel/" not in said.split("\n", 1)[1]
 
 

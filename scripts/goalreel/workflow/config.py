@@ -162,7 +162,7 @@ def with_policy_section(user_options: Mapping) -> dict:
         return dict(user_options)
     # Path.is_dir raises OSError if the name is too long for a file.
     is_file = Path(policy).suffix in POLICY_FILES or os.path.isdir(policy)  # noqa: PTH112
-    if not is_file and policy not in PARAMETERS:
+    if not is_file and policy not in (*PARAMETERS, "null"):
         files = [f"{policy}{kind}" for kind in POLICY_FILES if Path(f"{policy}{kind}").is_file()]
         hint = suggest(policy, [*files, *PARAMETERS]) or _ANY_POLICY
         raise OptionError("policy.name", f"Unknown value {quoted(policy)}. {hint}")

@@ -199,3 +199,20 @@ def test_wrapper_that_renders_at_reset_sees_the_picture():
     environment = GymnasiumEnvironment("Hopper-v5", {"width": 64, "height": 64}, wrappers=wrappers)
     environment.sample_observations(2)
     assert all(np.asarray(obs).any() for obs in environment.sub_envs(np.arange(2)).observations())
+
+
+def test_shadows_follow_frames_that_mujoco_draws_itself():
+    environment = GymnasiumEnvironment("HalfCheetah-v5", {"camera_id": -1})
+    peer = gymnasium.make("HalfCheetah-v5", render_mode="rgb_array", camera_id=-1)
+    instance = Instance(environment, 0)
+    instance.frame()
+    inner = instance.env.unwrapped
+    for place in (1.0, -1.0):  # poses that only MuJoCo draws
+        inner.set_state(inner.init_qpos + place * np.eye(9)[0], inner.init_qvel)
+        instance.render()
+    frame = Instance(environment, 1, instance.env).frame()
+    for seed in (0, 1):  # the free camera looks at the first frame's robot
+        peer.reset(seed=seed)
+        mujoco_scene.use_context(peer.unwrapped)
+        expected = peer.render()
+    assert np.array_equal(frame, expected)

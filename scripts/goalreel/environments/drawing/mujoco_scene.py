@@ -118,6 +118,13 @@ class MujocoScene:
         self._viewer, self.model = env.mujoco_renderer._get_viewer("rgb_array"), _bytes(env.model)
         self._cameras = WeakKeyDictionary({env: self._viewer.cam})  # by environment
         self._count, self._shadow = 0, None
+        self._draw_all, self._viewer.render = self._viewer.render, self._render_all
+
+    def _render_all(self, *arguments: object, **named: object) -> object:
+        """Let MuJoCo draw the whole shadow map, also of other poses than the last repaired ones."""
+        if self._shadow is not None:
+            self._shadow.forget()
+        return self._draw_all(*arguments, **named)
 
     def use(self, env) -> None:
         """Show an environment from now on, in a context that it may share."""
@@ -150,7 +157,11 @@ class MujocoScene:
         except Exception:  # another version of MuJoCo, PyOpenGL or the driver
             if number:
                 raise
-        if number % _CHECK_EVERY or np.array_equal(ours, theirs := env.render()):
+        if number % _CHECK_EVERY:
+            return ours
+        box = self._shadow and self._shadow.box
+        if np.array_equal(ours, theirs := env.render()):
+            self._shadow.box = box  # MuJoCo has drawn the same poses
             return ours
         if number:
             MujocoScene._is_exact = False
@@ -177,6 +188,8 @@ class MujocoScene:
                 self._shadow = ShadowMap(viewer)
             if self._shadow.repair():
                 viewer.con.shadowFBO = self._shadow.texel
+            else:
+                self._shadow.forget()
             mujoco.mjr_render(viewer.viewport, viewer.scn, viewer.con)
         finally:
             viewer.con.shadowFBO = framebuffer
@@ -213,9 +226,13 @@ class ShadowMap:
         self._scene.ngeom = num_geoms
         self.texel, _ = self._new_target(1)
         floor_map, self._floor = self._new_target(self._size)
-        self._last_box = 0, 0, self._size, self._size
+        self.forget()
         floor = [geom for geom in self._geoms() if geom.type == self._kinds.mjGEOM_PLANE]
-        self._draw(floor_map, floor, self._last_box)
+        self._draw(floor_map, floor, self.box)
+
+    def forget(self) -> None:
+        """Expect shadows anywhere in the map, because MuJoCo draws all of it."""
+        self.box = 0, 0, self._size, self._size  # texels that may have shadows of moving geoms
 
     def repair(self) -> bool:
         """Draw the geoms of the scene; return whether that is possible."""
@@ -227,11 +244,11 @@ class ShadowMap:
         if not {geom.type for geom in geoms} <= self._shapes.keys():
             return False
         box = self._box(geoms)
-        for x, y, width, height in (self._last_box, box):
+        for x, y, width, height in (self.box, box):
             place = GL.GL_TEXTURE_2D, 0, x, y, 0
             size = width, height, 1
             GL.glCopyImageSubData(self._floor, *place, self._context.shadowTex, *place, *size)
-        self._last_box = box
+        self.box = box
         self._draw(self._context.shadowFBO, geoms, box)
         return True
 

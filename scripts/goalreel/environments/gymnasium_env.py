@@ -122,7 +122,8 @@ class GymnasiumEnvironment:
         if self.is_draft:  # read when an instance renders for the first time
             quality = inner.model.vis.quality
             quality.offsamples = quality.shadowsize = 0
-        if type(inner).__module__ == "ale_py.env":
+        # A saved state lacks the sound.
+        if type(inner).__module__ == "ale_py.env" and not self.kwargs.get("sound_obs"):
             self._loading.speed_up(inner)
         self._bare[id(inner)] = env
         is_plain = all(

@@ -58,3 +58,18 @@ def test_seeds_start_as_in_gymnasium(loads, name, kwargs):
     assert len(loads) == before + 1  # that of `late`
     for env in (*envs, late, peer):
         env.close()
+
+
+def test_used_instance_sounds_as_in_gymnasium():
+    kwargs = {"sound_obs": True}
+    environment = GymnasiumEnvironment("ALE/Breakout-v5", kwargs)
+    peer = gymnasium.make("ALE/Breakout-v5", render_mode="rgb_array", **kwargs)
+    envs = [environment.make(), environment.make()]
+    for seed in (5, 6, 5):
+        for env in (*envs, peer):
+            env.action_space.seed(seed)
+        heard = [[env.reset(seed=seed)[0]["sound"]] for env in (*envs, peer)]
+        for _ in range(40):
+            for env, sounds in zip((*envs, peer), heard, strict=True):
+                sounds.append(env.step(env.action_space.sample())[0]["sound"])
+        assert np.array_equal(heard[0], heard[2]) and np.array_equal(heard[1], heard[2])

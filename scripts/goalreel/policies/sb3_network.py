@@ -30,6 +30,8 @@ from goalreel.policies.numpy_network import NumpyNetwork, signals_of
 from goalreel.policies.sb3_files import model_data
 from goalreel.policies.vecnormalize import Statistics, read_statistics
 
+_ACTIVATION = "<class 'torch.nn.modules.activation."  # others may have the same name
+
 # By the module of the policy class: the modules of the network in order, their usual activation,
 # and how continuous actions are bounded.
 _CNN = "features_extractor.cnn", "features_extractor.linear"
@@ -182,7 +184,8 @@ def read_network(path: str, vecnormalize: str | None = None) -> Sb3Network | Non
     if module not in _NETWORKS or not kwargs.keys() <= harmless:
         return None
     parts, activation, bound = _NETWORKS[module]
-    activation = str(kwargs.get("activation_fn", f".{activation}'>")).rpartition(".")[2][:-2]
+    activation = str(kwargs.get("activation_fn", f"{_ACTIVATION}{activation}'>"))
+    activation = activation.removeprefix(_ACTIVATION)[:-2]
     is_discrete = ".Discrete'" in str(acted.get(":type:"))
     kind = str(observed.get(":type:"))
     count = int(observed["n"]) if ".Discrete'" in kind else 0  # of one-hot observations

@@ -39,7 +39,9 @@ def compare(env_id: str, steps: int, instances: int, monkeypatch) -> int:
     environment, repaired = GymnasiumEnvironment(env_id), []
     repair = mujoco_scene.ShadowMap.repair
     monkeypatch.setattr(
-        mujoco_scene.ShadowMap, "repair", lambda own: repaired.append(repair(own)) or repaired[-1]
+        mujoco_scene.ShadowMap,
+        "repair",
+        lambda *given: repaired.append(repair(*given)) or repaired[-1],
     )
     played = [Instance(environment, seed) for seed in range(instances)]
     peers = [environment.make() for _ in played]
@@ -216,3 +218,5 @@ def test_shadows_follow_frames_that_mujoco_draws_itself():
         mujoco_scene.use_context(peer.unwrapped)
         expected = peer.render()
     assert np.array_equal(frame, expected)
+    for env in (instance.env, peer):
+        close_instance(env)

@@ -12,7 +12,7 @@ gymnasium/envs/mujoco/mujoco_rendering.py (1.4.0).
 import functools
 import sys
 from collections.abc import Callable
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -118,13 +118,8 @@ class MujocoScene:
         self._viewer, self.model = env.mujoco_renderer._get_viewer("rgb_array"), _bytes(env.model)
         self._cameras = WeakKeyDictionary({env: self._viewer.cam})  # by environment
         self._count, self._shadow = 0, None
-        self._draw_all, self._viewer.render = self._viewer.render, self._render_all
-
-    def _render_all(self, *arguments: object, **named: object) -> object:
-        """Let MuJoCo draw the whole shadow map, also of other poses than the last repaired ones."""
-        if self._shadow is not None:
-            self._shadow.forget()
-        return self._draw_all(*arguments, **named)
+        self._viewer.is_redrawn = False  # whether MuJoCo has drawn the whole shadow map
+        self._viewer.render = functools.partial(_redraw, ref(self._viewer))
 
     def use(self, env) -> None:
         """Show an environment from now on, in a context that it may share."""
@@ -159,9 +154,9 @@ class MujocoScene:
                 raise
         if number % _CHECK_EVERY:
             return ours
-        box = self._shadow and self._shadow.box
-        if np.array_equal(ours, theirs := env.render()):
-            self._shadow.box = box  # MuJoCo has drawn the same poses
+        is_redrawn, theirs = self._viewer.is_redrawn, env.render()
+        if np.array_equal(ours, theirs):
+            self._viewer.is_redrawn = is_redrawn  # with the same poses
             return ours
         if number:
             MujocoScene._is_exact = False
@@ -186,16 +181,21 @@ class MujocoScene:
         try:
             if self._shadow is None:
                 self._shadow = ShadowMap(viewer)
-            if self._shadow.repair():
+            viewer.is_redrawn = not self._shadow.repair(viewer.is_redrawn)
+            if not viewer.is_redrawn:
                 viewer.con.shadowFBO = self._shadow.texel
-            else:
-                self._shadow.forget()
             mujoco.mjr_render(viewer.viewport, viewer.scn, viewer.con)
         finally:
             viewer.con.shadowFBO = framebuffer
         pixels = np.empty((viewer.viewport.height, viewer.viewport.width, 3), np.uint8)
         mujoco.mjr_readPixels(pixels.reshape(-1), None, viewer.viewport, viewer.con)
         return pixels[::-1]
+
+
+def _redraw(viewer: ref, *arguments: object, **named: object) -> object:
+    # A strong reference would be a cycle, and MuJoCo would free the context later, in another one.
+    viewer().is_redrawn = True
+    return type(viewer()).render(viewer(), *arguments, **named)
 
 
 class ShadowMap:
@@ -226,16 +226,15 @@ class ShadowMap:
         self._scene.ngeom = num_geoms
         self.texel, _ = self._new_target(1)
         floor_map, self._floor = self._new_target(self._size)
-        self.forget()
+        self._box = self._whole = 0, 0, self._size, self._size  # texels with the last geoms
         floor = [geom for geom in self._geoms() if geom.type == self._kinds.mjGEOM_PLANE]
-        self._draw(floor_map, floor, self.box)
+        self._draw(floor_map, floor, self._whole)
 
-    def forget(self) -> None:
-        """Expect shadows anywhere in the map, because MuJoCo draws all of it."""
-        self.box = 0, 0, self._size, self._size  # texels that may have shadows of moving geoms
+    def repair(self, is_redrawn: bool) -> bool:
+        """Draw the geoms of the scene, after MuJoCo itself has drawn the map if `is_redrawn`.
 
-    def repair(self) -> bool:
-        """Draw the geoms of the scene; return whether that is possible."""
+        Return whether that is possible.
+        """
         from OpenGL import GL
 
         if not self._is_known or (tuple(self._light.pos), tuple(self._light.dir)) != self._place:
@@ -243,12 +242,12 @@ class ShadowMap:
         geoms = [geom for geom in self._geoms() if geom.type != self._kinds.mjGEOM_PLANE]
         if not {geom.type for geom in geoms} <= self._shapes.keys():
             return False
-        box = self._box(geoms)
-        for x, y, width, height in (self.box, box):
+        box = self._box_of(geoms)
+        for x, y, width, height in (self._whole if is_redrawn else self._box, box):
             place = GL.GL_TEXTURE_2D, 0, x, y, 0
             size = width, height, 1
             GL.glCopyImageSubData(self._floor, *place, self._context.shadowTex, *place, *size)
-        self.box = box
+        self._box = box
         self._draw(self._context.shadowFBO, geoms, box)
         return True
 
@@ -275,7 +274,7 @@ class ShadowMap:
         GL.glClear(GL.GL_DEPTH_BUFFER_BIT)
         return int(framebuffer), int(texture)
 
-    def _box(self, geoms: list) -> tuple[int, int, int, int]:
+    def _box_of(self, geoms: list) -> tuple[int, int, int, int]:
         """Return the texels that geoms may cover: left, bottom, width and height."""
         places = np.array([geom.pos for geom in geoms]) - self._light.pos
         places = places @ self._view[:2, :3].T

@@ -16,7 +16,7 @@ from reruns import Sources
 
 from goalreel.encoding import ffmpeg
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
-from goalreel.environments.gymnasium_instance import Instance
+from goalreel.environments.gymnasium_instance import Instance, close_instance
 from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.errors import GoalreelError
 from goalreel.films.render import render_states
@@ -165,7 +165,9 @@ def project(tmp_path, user_cache) -> Project:
 def opengl() -> None:
     """Skip the tests where MuJoCo cannot draw."""
     try:
-        Instance(GymnasiumEnvironment("Reacher-v5"), 0).render()
+        instance = Instance(GymnasiumEnvironment("Reacher-v5"), 0)
+        instance.render()
+        close_instance(instance.env)
     except (ImportError, GoalreelError):
         pytest.skip("MuJoCo cannot draw with egl: needs Debian's libegl1 and libgl1-mesa-dri")
 

@@ -1,6 +1,7 @@
 """MuJoCo's frames are those of Gymnasium, drawn with a repaired shadow map."""
 
 import ctypes.util
+import gc
 
 import av
 import gymnasium
@@ -204,6 +205,7 @@ def test_wrapper_that_renders_at_reset_sees_the_picture():
 
 
 def test_shadows_follow_frames_that_mujoco_draws_itself():
+    gc.collect()  # contexts of earlier tests, which would be freed in that of this one
     environment = GymnasiumEnvironment("HalfCheetah-v5", {"camera_id": -1})
     peer = gymnasium.make("HalfCheetah-v5", render_mode="rgb_array", camera_id=-1)
     instance = Instance(environment, 0)

@@ -86,7 +86,8 @@ class Sb3Network:
             outputs, errors = self._numpy.evaluate(batch)
             actions, (second, best) = outputs.argmax(1), np.partition(outputs, -2)[:, -2:].T
             scale = 2 if self.num_convolutions else _FLOAT32
-            needed = np.maximum(_CLEAR * scale * errors, _LEAST_LEAD)
+            rounding = np.abs(outputs).max(axis=1) * np.finfo(np.float32).eps  # of a large bias
+            needed = np.maximum(_CLEAR * np.maximum(scale * errors, rounding), _LEAST_LEAD)
             for row in np.flatnonzero(best - second <= needed).tolist():
                 actions[row] = self._act_on(batch[row], space)
             signals = signals_of(outputs, self.is_ppo)

@@ -167,14 +167,25 @@ def test_close_decisions_from_images_are_those_of_predict(tmp_path, monkeypatch,
     assert len(alone) == count if close == 1e-7 else close < 1e-4 or len(alone) < count / 2
 
 
+def test_actions_under_a_large_bias_are_those_of_predict(tmp_path):
+    model, path = saved(tmp_path, *CASES[0])
+    with torch.no_grad():
+        model.policy.action_net.bias.add_(10_000)
+    model.save(path)
+    model.observation_space.seed(1)
+    observations = np.array([model.observation_space.sample() for _ in range(1000)])
+    compare(model, read_network(path), observations)
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {"policy_kwargs": {"normalize_images": False, "net_arch": [9]}},
         {"policy_kwargs": {"features_extractor_class": Own}},
         {"policy_kwargs": {"activation_fn": torch.nn.ELU}},
+        {"policy_kwargs": {"activation_fn": type("ReLU", (torch.nn.ELU,), {})}},
     ],
-    ids=["images", "extractor", "activation"],
+    ids=["images", "extractor", "activation", "name"],
 )
 def test_other_networks_are_left_to_stable_baselines3(options, tmp_path):
     assert read_network(saved(tmp_path, *CASES[0][:4], options)[1]) is None

@@ -10,6 +10,7 @@ import numpy as np
 
 _Z = NormalDist().inv_cdf(0.975)  # for a two-sided 95% interval
 _Z_POWER = NormalDist().inv_cdf(0.8)  # for a power of 80%
+_LEVEL = "95%: "  # before the bounds in a sentence
 _RESAMPLES = 10_000  # the error of a bound is then about 2% of the interval's half width
 _FEW = 20  # fewer values have wider intervals
 _MAX_RESAMPLED = 500  # values; the weights of more would take over 40 MB
@@ -36,11 +37,11 @@ class Interval:
             return max(1 - math.floor(math.log10(width)), 0)
         return 0 if self.value % 1 == 0 else 2
 
-    def text(self) -> str:
+    def text(self, level: str = "") -> str:
         """Return "12.3 (8.1 to 16.4)", without the bounds if they are equal or NaN."""
         numbers = self.value, self.low, self.high
         value, low, high = (format_decimals(number, self.decimals) for number in numbers)
-        return f"{value} ({low} to {high})" if self.low < self.high else value
+        return f"{value} ({level}{low} to {high})" if self.low < self.high else value
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,9 @@ class PairedDifference:
         if not self.is_shown:
             bounds = self.mean.low, self.mean.high
             low, high = (format_decimals(bound, self.mean.decimals) for bound in bounds)
-            return f"no difference shown: {low} to {high}"
+            return f"no difference shown ({_LEVEL}{low} to {high})"
         better, mean = (b, self.mean) if self.mean.value > 0 else (a, -self.mean)
-        return f"{better} is better by {mean.text()}"
+        return f"{better} is better by {mean.text(_LEVEL)}"
 
 
 def mean_interval(values: Sequence[float]) -> Interval:

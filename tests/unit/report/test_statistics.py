@@ -51,17 +51,17 @@ def test_mean_interval_is_that_of_scipy(values, bounds):
         ([1, 2, 3], [3, 4, 5], (3, 0, 0), "new is better by 2"),
         ([3, 4, 5], [1, 2, 3], (0, 0, 3), "old is better by 2"),
         ([0.1 + 0.2, 1], [0.3, 1], (0, 2, 0), "equal returns"),
-        ([1, 2, 3], [2, 2, 2], (1, 1, 1), "no difference shown: −2.5 to 2.5"),
-        ([10, 10, 10, 10], [12, 13, 14, 11], (4, 0, 0), "new is better by 2.5 (0.4 to 4.6)"),
+        ([1, 2, 3], [2, 2, 2], (1, 1, 1), "no difference shown (95%: −2.5 to 2.5)"),
+        ([10, 10, 10, 10], [12, 13, 14, 11], (4, 0, 0), "new is better by 2.5 (95%: 0.4 to 4.6)"),
         ([1], [4], (1, 0, 0), "one seed, new − old: 3"),
         # A sign test of five unequal seeds has p = 0.06, however many are equal.
-        ([2] * 600, [2] * 599 + [3], (1, 599, 0), "no difference shown: 0.0000 to 0.0100"),
-        ([2] * 400, [2] * 395 + [3] * 5, (5, 395, 0), "no difference shown: 0.000 to 0.028"),
+        ([2] * 600, [2] * 599 + [3], (1, 599, 0), "no difference shown (95%: 0.0000 to 0.0100)"),
+        ([2] * 400, [2] * 395 + [3] * 5, (5, 395, 0), "no difference shown (95%: 0.000 to 0.028)"),
         (
             [2] * 600,
             [2] * 590 + [3] * 10,
             (10, 590, 0),
-            "new is better by 0.017 (0.008 to 0.030)",
+            "new is better by 0.017 (95%: 0.008 to 0.030)",
         ),
     ],
 )

@@ -133,7 +133,7 @@ def test_suite_table_and_summary_are_those_of_the_page(page, suite):
     assert [[float(text.replace("−", "-")) for text in texts] for texts in shown(page)] == means
     first = summary["pairs"][0]
     assert (first["row"], first["a"], first["b"], first["pairs"]) == (ROWS[0], "ppo", "dqn", 20)
-    assert first["sentence"].startswith("ppo is better by 9.5 (")
+    assert first["sentence"].startswith("ppo is better by 9.5 (95%: ")
     assert (first["wins"], first["ties"], first["losses"]) == (19, 0, 1)
 
 

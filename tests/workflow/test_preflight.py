@@ -47,6 +47,8 @@ def test_policy_with_wrong_actions_is_rejected_before_run(project):
     output = project.fail(config=played(project, policy="agent.py"))
     assert "policy.function: agent.py: act" in output
     assert not (project.folder / "results").exists()
+    output = project.fail(config=played(project, suite="{policy: [random, agent.py]}"))
+    assert "goalreel: agent: policy.function: agent.py: act" in output
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -149,11 +149,12 @@ def _read_runs(suite_runs: Mapping[str, SuiteRun]) -> dict[str, dict]:
     runs, errors = {}, []
     for name, run in suite_runs.items():
         try:
-            runs[name] = read_config(run.options)
+            with _errors_of(name):
+                runs[name] = read_config(run.options)
         except GoalreelError as error:
             if not name:
                 raise
-            errors.append(f"{name}: {error}".replace("\n", "\n  "))
+            errors.append(str(error))
     if errors:
         summary = f"suite: {len(errors)} of {pluralize(len(suite_runs), 'run')} cannot start:"
         raise GoalreelError("\n  ".join([summary, *errors[:_MOST_ERRORS]]))
@@ -230,18 +231,34 @@ def _findings(
     with ThreadPoolExecutor() as pool:
         for name, plan in plans.runs.items():
             config, steps = plan.config, {}
-            if _is_apart(plans.runs, workflow) or is_known_to_play(config):
-                check_environment(config)
-            else:
-                record = kept / f"{plan.digest(plan.run.player)}.json"
-                steps = read_first_steps(record)
-                if steps is None:
+            with _errors_of(name):
+                if _is_apart(plans.runs, workflow) or is_known_to_play(config):
                     check_environment(config)
-                    given = config | {"seeds": plan.run.seeds and [plan.run.seeds[0]]}
-                    steps = pool.submit(play_first_steps, given, scripts, record)
+                else:
+                    record = kept / f"{plan.digest(plan.run.player)}.json"
+                    steps = read_first_steps(record)
+                    if steps is None:
+                        check_environment(config)
+                        given = config | {"seeds": plan.run.seeds and [plan.run.seeds[0]]}
+                        steps = pool.submit(play_first_steps, given, scripts, record)
             first_steps[name] = steps
-    found = ((n, s.result() if isinstance(s, Future) else s) for n, s in first_steps.items())
-    return {n: _options_by(s, plans.runs[n].config, suite_runs[n].options) for n, s in found}
+    found = {}
+    for name, steps in first_steps.items():
+        with _errors_of(name):
+            known = steps.result() if isinstance(steps, Future) else steps
+        found[name] = _options_by(known, plans.runs[name].config, suite_runs[name].options)
+    return found
+
+
+@contextlib.contextmanager
+def _errors_of(name: str) -> Iterator[None]:
+    """Name the run of a suite in its errors."""
+    try:
+        yield
+    except GoalreelError as error:
+        if not name:
+            raise
+        raise GoalreelError(f"{name}: {error}".replace("\n", "\n  ")) from error
 
 
 def _options_by(steps: Mapping, config: Mapping, user_options: Mapping) -> dict:

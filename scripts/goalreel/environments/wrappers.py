@@ -76,10 +76,11 @@ def apply_wrappers(env, wrappers: Sequence[str | Mapping]):
         try:
             env = find_wrapper(name)(env, **{key: _tuples(v) for key, v in kwargs.items()})
         except Exception as error:  # whatever its constructor raises
-            cause = f"{type(error).__name__}: {error}".replace("\n", "\n  ")
-            raise OptionError(
-                "env_wrappers", f"{name!r} cannot be made. Correct its arguments.\n  {cause}"
-            ) from error
+            kind = type(error).__name__
+            what = "Install what it needs" if "NotInstalled" in kind else "Correct its arguments"
+            cause = f"{kind}: {error}".replace("\n", "\n  ")
+            problem = f"{name!r} cannot be made. {what}.\n  {cause}"
+            raise OptionError("env_wrappers", problem) from error
         if not all(callable(getattr(env, method, None)) for method in ("reset", "step", "render")):
             problem = f"{name!r} does not return an environment"
             raise OptionError("env_wrappers", f"{problem}. Return a gymnasium.Wrapper.")

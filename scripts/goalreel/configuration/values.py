@@ -172,7 +172,7 @@ def _to_builtin(value: object, numbers: Iterator[int]) -> object:
         raise RecursionError
     if isinstance(value, Mapping):
         return {key: _to_builtin(inner, numbers) for key, inner in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):  # a tuple from Python
         return [_to_builtin(inner, numbers) for inner in value]
     words = {**_WORDS, "null": None}
     is_word = isinstance(value, str) and value.lower() in words

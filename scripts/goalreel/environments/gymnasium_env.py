@@ -22,7 +22,7 @@ from goalreel.environments.atari_loading import Loading
 from goalreel.environments.drawing import mujoco_scene
 from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.drawing.frame_memo import FrameMemo
-from goalreel.environments.gymnasium_ids import find_spec, load_creator
+from goalreel.environments.gymnasium_ids import find_spec, load_creator, make_arguments
 from goalreel.environments.gymnasium_instance import Instance, close_instance
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import apply_wrappers, named
@@ -103,7 +103,7 @@ class GymnasiumEnvironment:
 
         try:
             load_creator(self.id)  # raises if it has no render mode for films
-            how = {"disable_env_checker": True, "render_mode": render_mode, **self.kwargs}
+            how = {"render_mode": render_mode} | make_arguments(self.kwargs)
             env = gymnasium.make(find_spec(self.id), self.max_episode_steps, **how)
         except GoalreelError as error:
             raise GoalreelError(f"env: {error}") from None

@@ -245,7 +245,14 @@ def make_quietly(env: str, kwargs: Mapping):
         mujoco.set_mju_user_warning(lambda message: None)
     if games := sys.modules.get("ale_py"):  # it prints its name
         games.ALEInterface.setLoggerMode(games.LoggerMode.Error)
-    return gymnasium.make(spec, render_mode="rgb_array", disable_env_checker=True, **kwargs)
+    return gymnasium.make(spec, render_mode="rgb_array", **make_arguments(kwargs))
+
+
+def make_arguments(kwargs: Mapping) -> dict:
+    """Return arguments of `gymnasium.make`, with ALE's `frameskip` as a tuple, which YAML lacks."""
+    skip = kwargs.get("frameskip")
+    pair = {"frameskip": tuple(skip)} if isinstance(skip, list) else {}
+    return {"disable_env_checker": True, **kwargs, **pair}
 
 
 def _fps_of(maker: object) -> float | None:

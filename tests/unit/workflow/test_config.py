@@ -222,8 +222,8 @@ SPELLINGS = [
     (trigger({"best": "5"}), trigger({"best": 5})),
     (trigger("null"), trigger(None)),
     (
-        {"env": "FrozenLake-v1", "env_kwargs": {"is_slippery": "false", "map_name": "8x8"}},
-        {"env": "FrozenLake-v1", "env_kwargs": {"is_slippery": False, "map_name": "8x8"}},
+        {"env": "FrozenLake-v1", "env_kwargs": {"is_slippery": "false", "desc": ("SF", "HG")}},
+        {"env": "FrozenLake-v1", "env_kwargs": {"is_slippery": False, "desc": ["SF", "HG"]}},
     ),
 ]
 

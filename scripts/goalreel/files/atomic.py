@@ -74,11 +74,12 @@ def _temporary_folder(path: Path) -> Iterator[Path]:
 
 
 def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except OSError as error:
-        return error.errno == errno.EPERM
-    return True
+    import psutil
+
+    try:  # a killed process stays as a zombie in a container whose first process does not wait
+        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:

@@ -1,5 +1,6 @@
 """Test concurrent writers of one path and the removal of their temporary folders."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -27,11 +28,15 @@ def test_three_processes_can_replace_one_file(tmp_path):
 
 
 def test_replacing_removes_folder_of_dead_writer(tmp_path):
-    left = tmp_path / f".a.mp4.goalreel-{socket.gethostname()}-99999999-abc"
+    prefix = f".a.mp4.goalreel-{socket.gethostname()}"
+    zombie = subprocess.Popen(["true"])  # nobody waits for it yet
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    left = [tmp_path / f"{prefix}-{pid}-abc" for pid in (99999999, zombie.pid)]
     other_host = tmp_path / ".a.mp4.goalreel-other-host-1-abc"
-    for folder in (left, other_host):
+    for folder in (*left, other_host):
         folder.mkdir()
         (folder / "a.mp4").write_bytes(b"half")
     with replacing(tmp_path / "a.mp4") as temporary:
         temporary.write_bytes(b"film")
     assert {path.name for path in tmp_path.iterdir()} == {"a.mp4", other_host.name}
+    zombie.wait()

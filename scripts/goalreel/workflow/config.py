@@ -34,6 +34,7 @@ _MAX_FPS = 240  # as in the schema
 _CONSOLE_FPS = 60  # each frame of a console is a step
 _ANY_POLICY = "Use random, trained, or a policy's file, such as agent.py or model.zip."
 _MAX_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
+_SHARD_SECONDS = 60  # the time that an interrupted job may lose
 # Options that a check takes only from the lock file, or that do not affect the episodes.
 _KEPT = {*Options.model_fields} - {"check", "check_determinism", "env", "env_kwargs"}
 _KEPT -= {"env_wrappers", "max_episode_steps", "policy", "render", "shard_size", "sticky_actions"}
@@ -43,7 +44,7 @@ def load_config(user_options: Mapping) -> dict:
     """Return the complete configuration. Raises GoalreelError that lists all errors."""
     config = read_config(user_options)
     check_environment(config)
-    return config | {"film": with_own_fps(user_options, config)}
+    return config | {"film": _with_own_fps(user_options, config)}
 
 
 def check_environment(config: Mapping) -> None:
@@ -52,7 +53,7 @@ def check_environment(config: Mapping) -> None:
         raise config_error(errors)
 
 
-def with_own_fps(user_options: Mapping, config: Mapping, fps: float | None = None) -> dict:
+def _with_own_fps(user_options: Mapping, config: Mapping, fps: float | None = None) -> dict:
     """Return the section `film`, with the environment's own `fps` if the user sets none."""
     film, env = config["film"], config["env"]
     is_given = (user_options.get("film") or {}).get("fps") not in (None, "null")
@@ -60,6 +61,22 @@ def with_own_fps(user_options: Mapping, config: Mapping, fps: float | None = Non
         return film
     fps = fps or gymnasium_ids.environment_fps(env, config["env_kwargs"])
     return film | {"fps": min(max(round(fps), 1), _MAX_FPS)}
+
+
+def options_by(steps: Mapping, config: Mapping, user_options: Mapping) -> dict:
+    """Return the options that the first steps of a run set. Steps may be {}."""
+    film, policy = _with_own_fps(user_options, config, steps.get("render_fps")), config["policy"]
+    found: dict[str, object] = {"film": film}
+    if name := steps.get("opengl"):
+        found["render"] = {**config["render"], "opengl": config["render"]["opengl"] or name}
+    if opened := steps.get("files"):
+        files = list(dict.fromkeys([*policy.get("extra_files", ()), *opened]))
+        found["policy"] = dict(policy) | {"extra_files": files}
+    if steps and user_options.get("shard_size") is None:
+        most = int(_SHARD_SECONDS / max(steps.get("episode_s", 0), 1e-9))
+        rounded = 1 << most.bit_length() >> 1  # to a power of two: times vary a little
+        found["shard_size"] = max(min(config["shard_size"], rounded), 1)
+    return found
 
 
 def read_config(user_options: Mapping) -> dict:

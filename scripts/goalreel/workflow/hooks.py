@@ -28,7 +28,7 @@ from goalreel.provenance.fingerprint import remember_trees, sources_as_noted, so
 from goalreel.provenance.spec import json_digest
 from goalreel.verification.preflight import is_known_to_play, play_first_steps, read_first_steps
 from goalreel.workflow import job_events, run_checks
-from goalreel.workflow.config import check_environment, locked_options, read_config, with_own_fps
+from goalreel.workflow.config import check_environment, locked_options, options_by, read_config
 from goalreel.workflow.rules import Plans
 from goalreel.workflow.stages import APART, STAGES, VIEWS
 from goalreel.workflow.suite import SuiteRun, expand
@@ -37,7 +37,6 @@ from goalreel.workflow.suite_plan import SuitePlan
 _MOST_ERRORS = 10  # runs of a suite whose errors are printed
 _NO_LIMIT = 1_000_000  # jobs per timespan, as in the profiles
 _EVENTS: list[job_events.JobEvents] = []  # of this run; empty if hooks are off
-_SHARD_SECONDS = 60  # the time that an interrupted job may lose
 _HIDDEN = ("job_info", "workflow_started")  # Snakemake's records about the plan
 _CHANGED = "changed after the run started."
 
@@ -246,7 +245,7 @@ def _findings(
     for name, steps in first_steps.items():
         with _errors_of(name):
             known = steps.result() if isinstance(steps, Future) else steps
-        found[name] = _options_by(known, plans.runs[name].config, suite_runs[name].options)
+        found[name] = options_by(known, plans.runs[name].config, suite_runs[name].options)
     return found
 
 
@@ -259,22 +258,6 @@ def _errors_of(name: str) -> Iterator[None]:
         if not name:
             raise
         raise GoalreelError(f"{name}: {error}".replace("\n", "\n  ")) from error
-
-
-def _options_by(steps: Mapping, config: Mapping, user_options: Mapping) -> dict:
-    """Return the options that the first steps of a run set. Steps may be {}."""
-    film, policy = with_own_fps(user_options, config, steps.get("render_fps")), config["policy"]
-    found: dict[str, object] = {"film": film}
-    if name := steps.get("opengl"):
-        found["render"] = {**config["render"], "opengl": config["render"]["opengl"] or name}
-    if opened := steps.get("files"):
-        files = list(dict.fromkeys([*policy.get("extra_files", ()), *opened]))
-        found["policy"] = dict(policy) | {"extra_files": files}
-    if steps and user_options.get("shard_size") is None:
-        most = int(_SHARD_SECONDS / max(steps.get("episode_s", 0), 1e-9))
-        rounded = 1 << most.bit_length() >> 1  # to a power of two: times vary a little
-        found["shard_size"] = max(min(config["shard_size"], rounded), 1)
-    return found
 
 
 def _stop_trainings(scheduler: Callable, number: int, frame: object) -> None:

@@ -10,4 +10,4 @@ def grid(spec, frames: Shards, trajectories: Shards, output):
 
     filmed = read_filmed(trajectories, frames, spec.config["env"], spec.config["unit"])
     count, pages = film_grid(filmed, output, spec)
-    return f"{count} frames on {pages} pages"
+    return f"{count} frames" + f" on {pages} pages" * (pages > 1)
